@@ -191,7 +191,7 @@ func (b *bench) inContainers(e exercise, tests int) func() error {
 	if !ok {
 		b.t.Fatalf("there is no runtime %s", e.runtime)
 	}
-	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // Podman's namespaces have to reach it
+	dir, err := os.MkdirTemp("", "gb") // Podman's namespaces have to reach it
 	b.must(err)
 	b.t.Cleanup(func() { os.RemoveAll(dir) })
 	files := map[string]string{r.File: e.source}

@@ -22,9 +22,9 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // unpack writes the files of an archive of text; those below NAME.zip/ are in an archive of that name.
-func unpack(t testing.TB, text []byte) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
+func unpack(tb testing.TB, text []byte) (dir string) {
+	tb.Helper()
+	dir = tb.TempDir()
 	zips := map[string]*bytes.Buffer{}
 	writers := map[string]*zip.Writer{}
 	for _, f := range txtar.Parse(text).Files {
@@ -39,35 +39,35 @@ func unpack(t testing.TB, text []byte) (dir string) {
 				_, err = w.Write(f.Data)
 			}
 			if err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 			continue
 		}
-		put(t, dir, f.Name, f.Data)
+		put(tb, dir, f.Name, f.Data)
 	}
 	for name, w := range writers {
 		if err := w.Close(); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		put(t, dir, name, zips[name].Bytes())
+		put(tb, dir, name, zips[name].Bytes())
 	}
 	return dir
 }
 
-func put(t testing.TB, dir, name string, content []byte) {
-	t.Helper()
+func put(tb testing.TB, dir, name string, content []byte) {
+	tb.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(path, content, 0o666); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // written is all that an import wrote, as text.
-func written(t testing.TB, dir string) string {
-	t.Helper()
+func written(tb testing.TB, dir string) string {
+	tb.Helper()
 	var out strings.Builder
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -84,7 +84,7 @@ func written(t testing.TB, dir string) string {
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out.String()
 }
