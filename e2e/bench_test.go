@@ -47,12 +47,15 @@ func TestBench(t *testing.T) {
 		})
 		b.sessions()
 		b.facades()
+		b.gradings()
 		b.uploads()
 		b.accepting()
 	case "sessions":
 		b.sessions()
 	case "facades":
 		b.facades()
+	case "gradings":
+		b.gradings()
 	case "latencies":
 		b.cold = newInstallation(t, "GLOVEBOX_WARM=0")
 		b.latencies()
@@ -61,7 +64,7 @@ func TestBench(t *testing.T) {
 	case "uploads":
 		b.uploads()
 	default:
-		t.Fatalf("GLOVEBOX_BENCH_ONLY is %q, want facades, latencies, sessions, throughputs, uploads, or nothing for all", only)
+		t.Fatalf("GLOVEBOX_BENCH_ONLY is %q, want facades, gradings, latencies, sessions, throughputs, uploads, or nothing for all", only)
 	}
 	b.table.check("nothing of the sandbox's promises weakened", "the abuse and chaos suites pass with pools on", "`make test`, `make chaos`", notMeasured)
 	if err := os.WriteFile(path, []byte(b.table.markdown(b.machine())), 0o644); err != nil {

@@ -22,12 +22,13 @@ import (
 func (a *app) problemCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "problem",
-		Short: "Write, check and upload problems that grade submissions",
+		Short: "Write, import, check and upload problems that grade submissions",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		a.problemInitCommand(), a.problemCheckCommand(), a.problemUploadCommand(), a.problemListCommand(), a.problemShowCommand(), a.problemRemoveCommand(), a.problemRegradeCommand(),
+		a.problemInitCommand(), a.problemImportCommand(), a.problemCheckCommand(), a.problemSourcesCommand(),
+		a.problemUploadCommand(), a.problemListCommand(), a.problemShowCommand(), a.problemRemoveCommand(), a.problemRegradeCommand(),
 	)
 	return cmd
 }
