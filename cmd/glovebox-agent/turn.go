@@ -28,7 +28,7 @@ type turn struct {
 // newTurn is one of whose files and code nothing has come.
 func newTurn(t agentwire.Turn) *turn {
 	files := newInputs(workDir)
-	files.replace = true
+	files.replace, files.noLinks = true, t.Language == job.FilesLanguage
 	return &turn{
 		wall: time.Duration(t.WallMS) * time.Millisecond, files: files,
 		context: t.Name(), generation: t.Generation, language: t.Language, directory: t.Directory, contexts: t.Contexts,
@@ -97,6 +97,12 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 			break
 		}
 		maps.Copy(files, t.files.sums)
+		if t.language == job.FilesLanguage {
+			if err := s.filesTurn(c, t, files); err != nil {
+				return err
+			}
+			continue
+		}
 		i, problem, refused, err := s.interpreterOf(c, t)
 		if err != nil {
 			return err
