@@ -35,7 +35,7 @@ func (s *session) filesTurn(c *contexts, t turn, sums map[string]sum) error {
 		return err
 	}
 	s.awaitTakenUp(c)
-	w := fileWork{session: s, deadline: time.Now().Add(t.wall), pageBytes: min(c.start.Limits.OutputKB<<10, maxPageBytes), sums: sums}
+	w := fileWork{session: s, root: workDir, deadline: time.Now().Add(t.wall), pageBytes: min(c.start.Limits.OutputKB<<10, maxPageBytes), sums: sums}
 	began := time.Now()
 	exit := agentwire.Exit{Cause: agentwire.Exited, Lost: !same, LostContexts: c.takeLost(t)}
 	if !same && ran {
@@ -99,6 +99,7 @@ func (s *session) awaitTakenUp(c *contexts) {
 // fileWork is a command while it is executed.
 type fileWork struct {
 	session   *session
+	root      string
 	deadline  time.Time
 	pageBytes int64
 	sums      map[string]sum
@@ -124,7 +125,7 @@ func (w *fileWork) do(t turn, limits job.Limits) error {
 	if command.Do == job.ListFiles {
 		return w.list(command)
 	}
-	dir, err := openBelow(workDir, path.Dir(command.Name), command.Do == job.MakeDirectory)
+	dir, err := openBelow(w.root, path.Dir(command.Name), command.Do == job.MakeDirectory)
 	if err != nil {
 		return faultOf(command.Name, err)
 	}
@@ -188,7 +189,7 @@ func (w *fileWork) list(command job.FileCommand) error {
 	if err != nil {
 		return &fileFault{job.CodeFileRefused, "after is no next_cursor of a page"}
 	}
-	below, err := openBelow(workDir, command.Name, false)
+	below, err := openBelow(w.root, command.Name, false)
 	if err != nil {
 		return faultOf(cmp.Or(command.Name, "the directory"), err)
 	}

@@ -72,7 +72,7 @@ func (a *API) sessionFile(do func(context.Context, fileRequest) error) http.Hand
 		client := a.answering(r.Context(), c.tenant).WithoutHolds()
 		q := fileRequest{w, r, client, c.tenant, r.PathValue("id"), r.PathValue("name")}
 		_, err = client.Session(r.Context(), q.session) // before a body is read, or uploaded
-		if err == nil && r.Method == http.MethodGet { // an execution, whose result is read
+		if err == nil && r.Method == http.MethodGet {   // an execution, whose result is read
 			err = c.may(job.ScopeRead)
 		}
 		if problem := job.CheckName(q.name); err == nil && q.name != "" && problem != "" {
