@@ -15,8 +15,8 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// ask makes a request to the API, follows redirects, and returns the status and the body.
-func (g *glovebox) ask(method, path string, body []byte) (status int, answer []byte) {
+// requested makes a request to the API, follows redirects, and returns the status and the body.
+func (g *glovebox) requested(method, path string, body []byte) (status int, answer []byte) {
 	g.tb.Helper()
 	req, err := http.NewRequestWithContext(g.tb.Context(), method, g.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -48,7 +48,7 @@ func TestSessionFiles(t *testing.T) {
 	large := bytes.Repeat([]byte{0, 0xff, 'x', '\n'}, 50_000)
 	expect := func(method, path string, body []byte, status int, want string) {
 		t.Helper()
-		got, answer := g.ask(method, path, body)
+		got, answer := g.requested(method, path, body)
 		if got != status || !strings.Contains(string(answer), want) {
 			t.Errorf("%s %s: got %d %.300q, want %d with %q", method, path, got, answer, status, want)
 		}
@@ -59,7 +59,7 @@ func TestSessionFiles(t *testing.T) {
 	g.executedIn(x.ID, "import os; n = int(open('in/small.txt').read()); open('out.txt', 'w').write(str(n + 1)); os.symlink('/etc/passwd', 'link'); open('big', 'wb').truncate(2 << 20)")
 	expect("GET", files+"/out.txt", nil, 200, "42")
 	expect("GET", files+"/empty", nil, 200, "")
-	if status, got := g.ask("GET", files+"/in/large.bin", nil); status != 200 || !bytes.Equal(got, large) {
+	if status, got := g.requested("GET", files+"/in/large.bin", nil); status != 200 || !bytes.Equal(got, large) {
 		t.Errorf("got %d and %d bytes, want what was written", status, len(got))
 	}
 	expect("PUT", files+"/a/b?directory=true", nil, 204, "")

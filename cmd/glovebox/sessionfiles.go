@@ -89,7 +89,7 @@ func (a *app) sessionGetCommand() *cobra.Command {
 }
 
 func (a *app) getSessionFile(ctx context.Context, c sessionfiles.Client, id, name, out string) (err error) {
-	execution, err := sessionfiles.Read(ctx, c, id, name)
+	execution, _, err := sessionfiles.Read(ctx, c, id, name)
 	if err != nil {
 		return err
 	}

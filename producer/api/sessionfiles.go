@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -52,16 +53,17 @@ func (a *API) sessionFileRoutes(mux *listedMux, doc *huma.OpenAPI, d documenter)
 		a.writeSessionFile, &huma.RequestBody{Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}, d.answers(204, "It is there", nil),
 		name, query("directory", "true: make a directory of that name, and no file. There is no body then."))
 	add(http.MethodDelete, below+"/{name...}", one, "delete-session-file", "Delete a file of a session", "Removes a file, a link itself, or a directory that is empty."+turn,
-		func(ctx context.Context, q fileRequest) error {
-			if err := sessionfiles.Delete(ctx, q.client, q.session, q.name); err != nil {
-				return err
-			}
-			q.w.WriteHeader(http.StatusNoContent)
-			return nil
-		}, nil, d.answers(204, "It is gone", nil), name)
+		a.deleteSessionFile, nil, d.answers(204, "It is gone", nil), name)
 }
 
-// sessionFile answers what do does, which waits for the session's turn for as long as any answer may be waited for.
+// forTurn is a context for as long as an answer may wait, from now on, for a session's turn.
+func (a *API) forTurn(ctx context.Context) (waiting context.Context, done func()) {
+	waiting, cancel := context.WithTimeout(ctx, a.maxWait)
+	stop := context.AfterFunc(a.draining, cancel) //nolint:contextcheck // it ends the wait, beside the request's
+	return waiting, func() { stop(); cancel() }
+}
+
+// sessionFile answers what do does.
 func (a *API) sessionFile(do func(context.Context, fileRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.admit(w, r)
@@ -75,16 +77,13 @@ func (a *API) sessionFile(do func(context.Context, fileRequest) error) http.Hand
 		if err == nil && r.Method == http.MethodGet {   // an execution, whose result is read
 			err = c.may(job.ScopeRead)
 		}
-		if problem := job.CheckName(q.name); err == nil && q.name != "" && problem != "" {
+		if problem := job.CheckName(q.name); err == nil && strings.HasSuffix(r.Pattern, "{name...}") && problem != "" {
 			err = job.Invalid{{Field: "name", Value: clip(q.name), Message: problem, Allowed: "a name below the session's directory"}}
 		}
 		if err == nil {
-			waiting, cancel := context.WithTimeout(r.Context(), a.maxWait)
-			defer cancel()
-			defer context.AfterFunc(a.draining, cancel)() //nolint:contextcheck // it ends the wait, beside the request's
-			err = do(waiting, q)
-			if waiting.Err() != nil && r.Context().Err() == nil && errors.Is(err, waiting.Err()) {
-				err = &job.Error{Code: job.CodeSessionBusy, Message: fmt.Sprintf("the session's turn did not come within %s, and what was asked is canceled", a.maxWait)}
+			err = do(r.Context(), q)
+			if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
+				err = &job.Error{Code: job.CodeUnavailable, Message: "the api ends"}
 			}
 		}
 		if err != nil {
@@ -98,6 +97,8 @@ func (a *API) listSessionFiles(ctx context.Context, q fileRequest) error {
 	if dir := query.Get("path"); dir != "" && job.CheckName(dir) != "" {
 		return job.Invalid{{Field: "path", Value: clip(dir), Message: job.CheckName(dir), Allowed: "a name below the session's directory, or none"}}
 	}
+	ctx, done := a.forTurn(ctx)
+	defer done()
 	list, err := sessionfiles.List(ctx, q.client, q.session, query.Get("path"), query.Get("cursor"))
 	if err != nil {
 		return err
@@ -108,7 +109,9 @@ func (a *API) listSessionFiles(ctx context.Context, q fileRequest) error {
 }
 
 func (a *API) readSessionFile(ctx context.Context, q fileRequest) error {
-	id, err := sessionfiles.Read(ctx, q.client, q.session, q.name)
+	waiting, done := a.forTurn(ctx)
+	defer done()
+	id, _, err := sessionfiles.Read(waiting, q.client, q.session, q.name)
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,9 @@ func (a *API) writeSessionFile(ctx context.Context, q fileRequest) error {
 	var err error
 	switch directory := q.r.URL.Query().Get("directory"); directory {
 	case "true":
-		err = sessionfiles.MakeDirectory(ctx, q.client, q.session, q.name)
+		waiting, done := a.forTurn(ctx)
+		defer done()
+		err = sessionfiles.MakeDirectory(waiting, q.client, q.session, q.name)
 	case "", "false":
 		err = a.putSessionFile(ctx, q)
 	default:
@@ -145,7 +150,7 @@ func (a *API) writeSessionFile(ctx context.Context, q fileRequest) error {
 
 // putSessionFile writes the body to the file. What the body takes is given back before the session's turn is waited for.
 func (a *API) putSessionFile(ctx context.Context, q fileRequest) error {
-	content, done, err := a.bodyText(q.r.Context(), sentBody{q.w, q.r, a.bodyLimit}, q.tenant)
+	content, done, err := a.bodyText(ctx, sentBody{q.w, q.r, a.bodyLimit}, q.tenant)
 	if err != nil {
 		return err
 	}
@@ -157,5 +162,17 @@ func (a *API) putSessionFile(ctx context.Context, q fileRequest) error {
 	if file.Upload != "" {
 		done()
 	}
-	return sessionfiles.Put(ctx, q.client, q.session, file)
+	waiting, stop := a.forTurn(ctx)
+	defer stop()
+	return sessionfiles.Put(waiting, q.client, q.session, file)
+}
+
+func (a *API) deleteSessionFile(ctx context.Context, q fileRequest) error {
+	ctx, done := a.forTurn(ctx)
+	defer done()
+	if err := sessionfiles.Delete(ctx, q.client, q.session, q.name); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
 }

@@ -25,6 +25,7 @@ func TestSessionFilesRefused(t *testing.T) {
 	}{
 		{"GET", files + "/..%2Fa", "", 422, "is not a plain path"},
 		{"GET", files + "/%2Fetc%2Fpasswd", "", 422, "is absolute"},
+		{"GET", files + "/", "", 422, "is empty"},
 		{"PUT", files + "/a%0Ab", "1", 422, "control"},
 		{"PUT", files + "/" + strings.Repeat("n", 256), "1", 422, "longer than 255"},
 		{"PUT", files + "/a?directory=yes", "", 422, "true or false"},

@@ -29,26 +29,26 @@ func List(ctx context.Context, c Client, session, dir, after string) (job.FileLi
 	return job.ParseFileList(r.Stdout)
 }
 
-// Read has a file made an artifact of an execution, whose id it returns: [producer.Files] has it under [producer.ArtifactPath] of its name. It fails as Put does.
-func Read(ctx context.Context, c Client, session, name string) (execution string, err error) {
+// Read has a file made an artifact of an execution, whose id it returns, and what is known of it: [producer.Files] has it under [producer.ArtifactPath] of its name. It fails as Put does.
+func Read(ctx context.Context, c Client, session, name string) (execution string, file job.Artifact, err error) {
 	r, err := do(ctx, c, session, job.FileCommand{Do: job.ReadFile, Name: name}, nil)
 	if err != nil {
-		return "", err
+		return "", file, err
 	}
 	for _, a := range r.Artifacts {
 		if a.Name == name {
-			return r.ID, nil
+			return r.ID, a, nil
 		}
 	}
 	why := "it was not kept"
 	if len(r.ArtifactsSkipped) > 0 {
 		why = r.ArtifactsSkipped[0].Reason
 	}
-	return "", &job.Error{Code: job.CodeFileRefused, Message: name + ": " + why}
+	return "", file, &job.Error{Code: job.CodeFileRefused, Message: name + ": " + why}
 }
 
 // Put writes files, each in the place of what has its name. It fails with job.Invalid, job.ErrNoSession, job.ErrSessionEnded or job.ErrSessionBusy, and with a *job.Error of code no_file, file_refused
-// or too_large. When ctx ends before the session's turn has come, the execution is canceled.
+// or too_large. When ctx ends before the session's turn has come, the execution is canceled; after a deadline that is job.ErrSessionBusy. So is what a rule holds, as a *job.Error of code denied_by_policy.
 func Put(ctx context.Context, c Client, session string, files ...job.File) error {
 	_, err := do(ctx, c, session, job.FileCommand{}, files)
 	return err
@@ -79,9 +79,14 @@ func do(ctx context.Context, c Client, session string, command job.FileCommand, 
 	if err != nil {
 		return job.Result{}, err
 	}
-	ended, err := c.Wait(ctx, j.ID)
-	if err == nil {
+	var ended producer.Job
+	if j.Status == job.Held {
+		err = &job.Error{Code: job.CodeDenied, Message: "a rule holds what is done to a session's files until a person approves it, which nobody waits for here: " + j.Hold.Message}
+	} else if ended, err = c.Wait(ctx, j.ID); err == nil && ended.Ended() {
 		return *ended.Result, job.FileError(*ended.Result)
+	}
+	if err == nil || errors.Is(err, context.DeadlineExceeded) { // an api that drains lets go early
+		err = &job.Error{Code: job.CodeSessionBusy, Message: "the session's turn did not come in time, and what was asked is canceled"}
 	}
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
