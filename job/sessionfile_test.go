@@ -44,8 +44,10 @@ func TestParseFileCommand(t *testing.T) {
 
 // FuzzParseFileList: whatever a sandbox prints, a list has no more than it may, and no kind that nobody knows.
 func FuzzParseFileList(f *testing.F) {
-	for _, seed := range []string{`{"files":[{"name":"a","kind":"file","size":1}],"next_cursor":"YQ"}`, `{"files":null}`, `{"files":[{"kind":"x"}]}`, `{"files":[{"kind":"file","size":-1}]}`, `[]`, "",
-		`{"files":[` + strings.Repeat(`{"kind":"file"},`, job.MaxFileList) + `{"kind":"file"}]}`} {
+	for _, seed := range []string{
+		`{"files":[{"name":"a","kind":"file","size":1}],"next_cursor":"YQ"}`, `{"files":null}`, `{"files":[{"kind":"x"}]}`, `{"files":[{"kind":"file","size":-1}]}`, `[]`, "",
+		`{"files":[` + strings.Repeat(`{"kind":"file"},`, job.MaxFileList) + `{"kind":"file"}]}`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, printed string) {

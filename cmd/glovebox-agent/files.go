@@ -34,7 +34,9 @@ func (s *session) filesTurn(c *contexts, t turn, sums map[string]sum) error {
 	if err := s.started(c.preloaded(t.context)); err != nil {
 		return err
 	}
-	s.awaitTakenUp(c)
+	if err := asJob(func() error { s.awaitTakenUp(c); return nil }); err != nil {
+		return err
+	}
 	w := fileWork{session: s, root: workDir, deadline: time.Now().Add(t.wall), pageBytes: min(c.start.Limits.OutputKB<<10, maxPageBytes), sums: sums}
 	began := time.Now()
 	exit := agentwire.Exit{Cause: agentwire.Exited, Lost: !same, LostContexts: c.takeLost(t)}
@@ -81,16 +83,17 @@ const (
 
 // awaitTakenUp waits until a prepared process that has become the interpreter has removed its code from the session's directory.
 func (s *session) awaitTakenUp(c *contexts) {
+	names := s.takenUp
+	s.takenUp = nil
 	if c.began || len(c.all) == 0 {
 		return
 	}
 	for patience := patientFor(takeUpPatience); !patience.isOver(); time.Sleep(time.Millisecond) {
-		there := false
-		for name := range s.inputs.sums {
+		names = slices.DeleteFunc(names, func(name string) bool {
 			_, err := os.Lstat(path.Join(workDir, name))
-			there = there || err == nil
-		}
-		if !there {
+			return err != nil
+		})
+		if len(names) == 0 {
 			return
 		}
 	}

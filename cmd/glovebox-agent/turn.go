@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"syscall"
 	"time"
 
@@ -82,6 +83,9 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 	}
 	defer c.group.close()
 	files := s.inputs.sums
+	if process != nil {
+		s.takenUp = slices.Collect(maps.Keys(files))
+	}
 	if process == nil && len(start.Become) > 0 { // the code of a prepared one
 		if err := wipeAs(jobID, workDir); err != nil {
 			return err

@@ -59,7 +59,7 @@ func (a *API) sessionFileRoutes(mux *listedMux, doc *huma.OpenAPI, d documenter)
 // forTurn is a context for as long as an answer may wait, from now on, for a session's turn.
 func (a *API) forTurn(ctx context.Context) (waiting context.Context, done func()) {
 	waiting, cancel := context.WithTimeout(ctx, a.maxWait)
-	stop := context.AfterFunc(a.draining, cancel) //nolint:contextcheck // it ends the wait, beside the request's
+	stop := context.AfterFunc(a.draining, cancel) // it ends the wait, beside the request's
 	return waiting, func() { stop(); cancel() }
 }
 

@@ -70,9 +70,11 @@ func TestSessionFiles(t *testing.T) {
 	} {
 		add(refused(about(job.ReadFile, name), code))
 	}
-	for _, s := range []step{about(job.ListFiles, "dirlink"), about(job.ListFiles, "proc"), about(job.ListFiles, "plain.txt"), about(job.ListFiles, "closed"), about(job.DeleteFile, "d"), about(job.DeleteFile, "dirlink/e"),
+	for _, s := range []step{
+		about(job.ListFiles, "dirlink"), about(job.ListFiles, "proc"), about(job.ListFiles, "plain.txt"), about(job.ListFiles, "closed"), about(job.DeleteFile, "d"), about(job.DeleteFile, "dirlink/e"),
 		about(job.MakeDirectory, "plain.txt"), about(job.MakeDirectory, "dirlink/g"), about(job.MakeDirectory, "proc/g"), given("dirlink/a", "1"), given("proc/fd/9", "1"), given("d", "1"), given("plain.txt/a", "1"),
-		inFiles(job.FileCommand{Do: job.ListFiles, After: "not a page!"}), {code: "{", in: sandbox.Context{Language: job.FilesLanguage}}} {
+		inFiles(job.FileCommand{Do: job.ListFiles, After: "not a page!"}), {code: "{", in: sandbox.Context{Language: job.FilesLanguage}},
+	} {
 		add(refused(s, job.CodeFileRefused))
 	}
 	add(refused(about(job.DeleteFile, "missing"), job.CodeNoFile))
@@ -83,6 +85,12 @@ func TestSessionFiles(t *testing.T) {
 	add(given("passwd", "mine"), want{}) // in the place of the link
 	add(about(job.ReadFile, "passwd"), want{})
 	add(step{code: "import os; x + 1, os.path.isdir('g/h'), os.path.exists('plain.txt'), os.path.lexists('link'), open('/etc/passwd').read() != 'mine'"}, want{stdout: "(42, True, True, False, True)\n"})
+	prepared := preloaded(t, "session-files", 1)
+	awaitPreloaded(t, prepared)
+	first, o := turnsIn(t, prepared, sessionOf(t, "python"), about(job.ListFiles, ""), given("a.txt", "1"), about(job.ListFiles, ""), step{code: "open('a.txt').read()"})
+	if check(t, first, want{stdout: `{"files":[]}`}, want{}, want{stdout: `{"files":[{"name":"a.txt","kind":"file","size":1}]}`}, want{stdout: "'1'\n"}); !o.Preloaded {
+		t.Error("the session was not prepared")
+	}
 	p := sessionOf(t, "python")
 	p.Limits.DiskMB, p.Limits.ArtifactMB = 16, 2
 	got := turns(t, p, todo...)
