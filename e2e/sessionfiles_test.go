@@ -66,12 +66,12 @@ func TestSessionFiles(t *testing.T) {
 	expect("DELETE", files+"/empty", nil, 204, "")
 	expect("GET", files, nil, 200, `{"files":[{"name":"a","kind":"directory"},{"name":"big","kind":"file","size":2097152},{"name":"in","kind":"directory"},{"name":"link","kind":"link"},{"name":"out.txt","kind":"file","size":2}]}`)
 	expect("GET", files+"?path=in", nil, 200, `{"files":[{"name":"large.bin","kind":"file","size":200000},{"name":"small.txt","kind":"file","size":2}]}`)
-	expect("GET", files+"/empty", nil, 404, `"code":"no_file"`)
+	expect("GET", files+"/empty", nil, 404, "problem:no_file")
 	expect("GET", files+"/link", nil, 409, "symbolic link")
 	expect("GET", files+"/in", nil, 409, "is a directory")
 	expect("GET", files+"/big", nil, 413, "limits.artifact_mb (1)")
 	expect("DELETE", files+"/in", nil, 409, "not empty")
-	expect("PUT", files+"/out.txt/a", []byte("1"), 409, `"code":"file_refused"`)
+	expect("PUT", files+"/out.txt/a", []byte("1"), 409, "problem:file_refused")
 
 	shell := func(want string, args ...string) {
 		t.Helper()
@@ -134,5 +134,5 @@ func TestSessionFiles(t *testing.T) {
 	if _, err := g.client.EndSession(ctx, x.ID); err != nil {
 		t.Fatal(err)
 	}
-	expect("GET", files+"/out.txt", nil, 410, `"code":"session_ended"`)
+	expect("GET", files+"/out.txt", nil, 410, "problem:session_ended")
 }

@@ -72,7 +72,7 @@ func (in *inputs) create(name string) (*os.File, error) {
 	if in.noLinks {
 		dir, err := openBelow(in.root, path.Dir(name), true)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		defer dir.Close()
 		base := path.Base(name)
