@@ -73,7 +73,8 @@ func TestSessionFiles(t *testing.T) {
 	for _, s := range []step{
 		about(job.ListFiles, "dirlink"), about(job.ListFiles, "proc"), about(job.ListFiles, "plain.txt"), about(job.ListFiles, "closed"), about(job.DeleteFile, "d"), about(job.DeleteFile, "dirlink/e"),
 		about(job.MakeDirectory, "plain.txt"), about(job.MakeDirectory, "dirlink/g"), about(job.MakeDirectory, "proc/g"), given("dirlink/a", "1"), given("proc/fd/9", "1"), given("d", "1"), given("plain.txt/a", "1"),
-		inFiles(job.FileCommand{Do: job.ListFiles, After: "not a page!"}), {code: "{", in: sandbox.Context{Language: job.FilesLanguage}},
+		inFiles(job.FileCommand{Do: job.ListFiles, After: "not a page!"}),
+		{code: "{", in: sandbox.Context{Language: job.FilesLanguage}},
 	} {
 		add(refused(s, job.CodeFileRefused))
 	}
