@@ -123,7 +123,9 @@ def grow():
 open('growing', 'w').close(); threading.Thread(target=grow, daemon=True).start()
 os.mkdir('many')
 for i in range(%d): open(f'many/{i:05}-' + 'n' * 200, 'w').close()`, entries)},
-		about(job.ReadFile, "growing"), about(job.ReadFile, "growing"), {code: "os.path.getsize('growing') > 0"}, about(job.ListFiles, "many"),
+		about(job.ReadFile, "growing"), about(job.ReadFile, "growing"),
+		{code: "os.path.getsize('growing') > 0"},
+		about(job.ListFiles, "many"),
 	}}}
 	program := sessionOf(t, "python")
 	program.Turns = p
