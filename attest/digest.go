@@ -79,7 +79,7 @@ func NewInput(spec job.Spec) *Input { return newInput(fields{sha256.New()}, spec
 // Of a file its SHA-256 is hashed: a reader that has the digest alone computes the same.
 func NewExecutionInput(spec job.Spec, at job.ExecutionState, previous string) *Input {
 	f := newFields(sessionInputDomain)
-	if at.Context != "" {
+	if at.Context != "" || at.Language != "" { // one of the main context has a language where its code is a command about files
 		f = newFields(contextInputDomain)
 		f.text(at.Context, at.Language)
 	}

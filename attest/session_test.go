@@ -152,15 +152,16 @@ func TestExecutionInput(t *testing.T) {
 	at := job.ExecutionState{ID: "s", Sequence: 2, Generation: 1}
 	seen := map[string]string{}
 	for name, in := range map[string]*Input{
-		"it":                 NewExecutionInput(job.Spec{Source: "x"}, at, "a"),
-		"a job":              NewInput(job.Spec{Source: "x"}),
-		"other code":         NewExecutionInput(job.Spec{Source: "y"}, at, "a"),
-		"another before it":  NewExecutionInput(job.Spec{Source: "x"}, at, "b"),
-		"another session":    NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "r", Sequence: 2, Generation: 1}, "a"),
-		"another number":     NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 3, Generation: 1}, "a"),
-		"another context":    NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Context: "a", Generation: 1}, "a"),
-		"another language":   NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Context: "a", Language: "sh", Generation: 1}, "a"),
-		"another generation": NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Generation: 2}, "a"),
+		"it":                  NewExecutionInput(job.Spec{Source: "x"}, at, "a"),
+		"a job":               NewInput(job.Spec{Source: "x"}),
+		"other code":          NewExecutionInput(job.Spec{Source: "y"}, at, "a"),
+		"another before it":   NewExecutionInput(job.Spec{Source: "x"}, at, "b"),
+		"another session":     NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "r", Sequence: 2, Generation: 1}, "a"),
+		"another number":      NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 3, Generation: 1}, "a"),
+		"another context":     NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Context: "a", Generation: 1}, "a"),
+		"another language":    NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Context: "a", Language: "sh", Generation: 1}, "a"),
+		"a command for files": NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Language: job.FilesLanguage, Generation: 1}, "a"),
+		"another generation":  NewExecutionInput(job.Spec{Source: "x"}, job.ExecutionState{ID: "s", Sequence: 2, Generation: 2}, "a"),
 	} {
 		sum, err := in.Sum()
 		if err != nil {

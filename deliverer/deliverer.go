@@ -315,6 +315,7 @@ func (d *Deliverer) attempt(ctx context.Context, delivery record.Delivery) error
 	if err != nil {
 		return fmt.Errorf("read trace of message %s: %w", delivery.ID, err)
 	}
+	failpoint.Hit(failpoint.DeliveryTaken)
 	answer, err := d.Sender.Send(ctx, webhook.Request{
 		Method: method, URL: delivery.URL, ID: delivery.MessageID(), Timestamp: start, Body: body, Signers: signers, Traceparent: trace, Headers: headers,
 	})

@@ -149,7 +149,7 @@ func (p agentsPage) configured(t *testing.T, b docstest.Block) {
 func (p agentsPage) python(t *testing.T, b docstest.Block) {
 	t.Helper()
 	model := p.model(t, "/v1/chat/completions", func(r *http.Request, ask modelAsk) string {
-		if r.Header.Get("Authorization") != "Bearer sk-test" || len(ask.Tools) != 4 || ask.Tools[0].Type != "function" || ask.Tools[0].Function.Name != "run_code" {
+		if r.Header.Get("Authorization") != "Bearer sk-test" || len(ask.Tools) != 6 || ask.Tools[0].Type != "function" || ask.Tools[0].Function.Name != "run_code" {
 			t.Errorf("got %v with %+v", r.Header, ask.Tools)
 		}
 		last := ask.Messages[len(ask.Messages)-1]
@@ -173,7 +173,7 @@ func (p agentsPage) python(t *testing.T, b docstest.Block) {
 func (p agentsPage) typescript(t *testing.T, b docstest.Block) {
 	t.Helper()
 	model := p.model(t, "/v1/messages", func(r *http.Request, ask modelAsk) string {
-		if r.Header.Get("X-Api-Key") != "sk-test" || r.Header.Get("Anthropic-Version") == "" || len(ask.Tools) != 4 || ask.Tools[0].Name != "run_code" || ask.Tools[0].InputSchema == nil {
+		if r.Header.Get("X-Api-Key") != "sk-test" || r.Header.Get("Anthropic-Version") == "" || len(ask.Tools) != 6 || ask.Tools[0].Name != "run_code" || ask.Tools[0].InputSchema == nil {
 			t.Errorf("got %v with %+v", r.Header, ask.Tools)
 		}
 		last := ask.Messages[len(ask.Messages)-1]

@@ -2,22 +2,28 @@ package e2e
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // counts adds to what its session holds, prints it and leaves a file.
 const counts = "x = globals().get('x', 0) + 1; print(x, flush=True); n = open('x.txt', 'w').write(str(x) * 100_000)"
 
-// TestKillAtExecution kills Redis or Podman's service at each step of an execution: it ends as it would have, and its session keeps its state. A
+// sessionSteps are those of a session that executes: claimed, held, and those of the execution.
+var sessionSteps = append([]string{failpoint.SessionClaimed, failpoint.SessionHeld}, workerSteps...)
+
+// TestKillAtExecution kills Redis or Podman's service at each step of a session's first execution, from its claim on: it ends as it would have, and its session keeps its state. A
 // worker that is killed there takes both with it, which is told, and nothing is executed twice.
 func TestKillAtExecution(t *testing.T) {
 	t.Parallel()
-	for _, step := range workerSteps {
+	for _, step := range sessionSteps {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			for name, victims := range map[string][]string{"redis": {"redis"}, "podman": {"podman"}, "redis and podman": {"redis", "podman"}} {
@@ -47,7 +53,7 @@ func TestKillAtExecution(t *testing.T) {
 				})
 			}
 			t.Run("worker", func(t *testing.T) {
-				if testing.Short() && step != failpoint.Running && step != failpoint.RecordEnded {
+				if testing.Short() && step != failpoint.SessionClaimed && step != failpoint.Running && step != failpoint.RecordEnded {
 					t.Skip("make test-long runs this: in short, at the steps that come to something else")
 				}
 				t.Parallel()
@@ -61,6 +67,10 @@ func TestKillAtExecution(t *testing.T) {
 				g.sessionEnds(x.ID, job.EndWorkerLost)
 				r := g.wait(id)
 				switch {
+				case step == failpoint.SessionClaimed || step == failpoint.SessionHeld: // nothing of it has begun
+					if r.Status != job.Canceled || r.Error == nil || r.Error.Code != job.CodeSessionEnded {
+						t.Errorf("got %+v, want session_ended", r)
+					}
 				case step == failpoint.RecordEnded:
 					if r.Status != job.Succeeded || r.Stdout != "1\n" {
 						t.Errorf("got %+v, want what it had come to", r)
@@ -110,6 +120,48 @@ func TestKillAPIAtExecution(t *testing.T) {
 				t.Errorf("got %+v, want that it was executed once", r)
 			}
 			g.toldOnce(id)
+		})
+	}
+}
+
+// TestKillDelivererAtExecution: of two apis, that which is about to post an execution's result, or has just posted it, dies. The other one posts it under the same id, and goes on serving:
+// the session keeps its state.
+func TestKillDelivererAtExecution(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{failpoint.DeliveryTaken, failpoint.DeliverySent} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, options{})
+			x := g.startSession()
+			g.api.Kill()
+			first := g.startAPI(g.failpoint("kill", step))
+			addr := gbtest.Addr(t)
+			second := gbtest.Start(t, []string{binary(t, "glovebox"), "api"}, g.apiEnv(addr, g.failpoint("kill", step)), func() bool { return status(t, "http://"+addr+"/readyz") == http.StatusOK })
+			id := g.executeFor(x.ID, counts)
+			select {
+			case <-first.Done():
+				g.url, g.addr = "http://"+addr, addr
+				client, err := producer.New(g.url, g.token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { client.Close() })
+				g.client = client
+			case <-second.Done():
+			case <-time.After(patience):
+				t.Fatal("no api died")
+			}
+			if r := g.wait(id); r.Status != job.Succeeded || r.Stdout != "1\n" {
+				t.Errorf("got %+v", r)
+			}
+			g.toldOnce(id)
+			if r := g.executedIn(x.ID, "print(x)"); r.Stdout != "1\n" || r.Session.Generation != 1 {
+				t.Errorf("got %+v, want that it was executed once", r)
+			}
+			if _, err := g.client.EndSession(t.Context(), x.ID); err != nil {
+				t.Fatal(err)
+			}
+			g.sessionEnds(x.ID, job.EndDeleted)
 		})
 	}
 }

@@ -90,6 +90,13 @@ func TestTools(t *testing.T) {
 			if !strings.Contains(text, "stdout:\n42\n") || !strings.Contains(text, "session_id: "+id) || outcome["state"] != "kept" {
 				t.Errorf("got %q, %v", text, outcome)
 			}
+			if text, _ := call("write_file", `{"session_id": "`+id+`", "path": "d/in.txt", "content": "a\nb"}`); text != "d/in.txt is written, 3 bytes.\n" {
+				t.Errorf("got %q", text)
+			}
+			call("run_code", `{"session_id": "`+id+`", "code": "open('out.txt', 'w').write(open('d/in.txt').read().upper())"}`)
+			if text, _ := call("read_file", `{"session_id": "`+id+`", "path": "out.txt"}`); text != "A\nB" {
+				t.Errorf("got %q", text)
+			}
 			if text, _ := call("end_session", `{"session_id": "`+id+`"}`); text != "The session has ended.\n" {
 				t.Errorf("got %q", text)
 			}

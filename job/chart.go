@@ -87,6 +87,31 @@ type ChartBox struct {
 	Outliers      ChartValues `json:"outliers,omitempty"`
 }
 
+// UnmarshalJSON refuses null, which would take an object's memory for four bytes and be no object that [MaxChartObjects] counts.
+func (c *Chart) UnmarshalJSON(b []byte) error {
+	type plain Chart
+	return unmarshalObject(b, "charts", (*plain)(c))
+}
+
+// UnmarshalJSON is [Chart.UnmarshalJSON] of a series.
+func (s *ChartSeries) UnmarshalJSON(b []byte) error {
+	type plain ChartSeries
+	return unmarshalObject(b, "series", (*plain)(s))
+}
+
+// UnmarshalJSON is [Chart.UnmarshalJSON] of a box.
+func (x *ChartBox) UnmarshalJSON(b []byte) error {
+	type plain ChartBox
+	return unmarshalObject(b, "boxes", (*plain)(x))
+}
+
+func unmarshalObject(b []byte, list string, into any) error {
+	if string(b) == "null" {
+		return fmt.Errorf("null is none of a chart's %s: want an object", list)
+	}
+	return json.Unmarshal(b, into)
+}
+
 // ChartValues is a column: each value is a float64, a string (a category, or a time as ISO 8601 has it), or nil for a gap.
 type ChartValues []any
 

@@ -47,6 +47,8 @@ const (
 	CodeSessionBusy      = "session_busy"  // as many executions wait as may
 	CodeNoContext        = "no_context"    // also of an execution that waited as its context was deleted
 	CodeTooManyContexts  = "too_many_contexts"
+	CodeNoFile           = "no_file"      // of a session
+	CodeFileRefused      = "file_refused" // a session's file that is a link, a device or a directory, say, or can't be made
 	// CodeGenerationChanged is that of a [*GenerationError], also of an execution that waited as its context was restarted.
 	CodeGenerationChanged = "generation_changed"
 	CodeDenied            = "denied_by_policy"

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -108,7 +109,7 @@ type SessionExecution struct {
 	Code string `json:"code,omitempty" doc:"Goes on from what the session has executed before. It may be left out where there are files." example:"x = 1; print(x)"`
 	// Context is whose interpreter executes it, and Language what that is to speak.
 	Context  string `json:"context,omitempty" doc:"Whose interpreter executes it: main, the session's first one, by default. A context that the session hasn't is made. Up to 8, each with a state of its own, share the session's files." example:"main"`
-	Language string `json:"language,omitempty" doc:"The language of a context that is not there yet, one of the runtime's: its own by default. Of one that is there it has to be the same." example:"javascript"`
+	Language string `json:"language,omitempty" doc:"The language of a context that is not there yet, one of the runtime's: its own by default. Of one that is there it has to be the same. files, without a context, is every session's: its code is a command about files." example:"javascript"`
 	// ExpectGeneration is the generation that the context's interpreter has to have.
 	ExpectGeneration int `json:"expect_generation,omitempty" minimum:"0" doc:"Refuses it (409, generation_changed) where the context's interpreter has another generation: its state was lost, or it was restarted. An execution that waited is canceled with that code. 1 for a context's first."`
 	// Files are put there before the code is executed, in the place of what has their names.
@@ -220,6 +221,13 @@ func (e SessionExecution) Check(most int64) error {
 	var errs Invalid
 	if e.Code == "" && len(e.Files) == 0 || strings.ContainsRune(e.Code, 0) {
 		errs = append(errs, FieldError{"code", clip(e.Code), "is empty or has a NUL", "code of the session's language"})
+	}
+	if e.Language == FilesLanguage && e.Code != "" {
+		if _, err := ParseFileCommand(e.Code); err != nil {
+			var invalid Invalid
+			errors.As(err, &invalid)
+			errs = append(errs, invalid...)
+		}
 	}
 	if e.WallMS < 0 || most > 0 && e.WallMS > most {
 		errs = append(errs, FieldError{"wall_ms", e.WallMS, "is out of range", fmt.Sprintf("1 to %d, the session's", most)})

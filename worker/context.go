@@ -32,6 +32,9 @@ func (h *heldSession) place(j record.Job) (in sandbox.Context, beside map[string
 		return in, nil, &placeError{&job.Error{Code: job.CodeNoContext, Message: fmt.Sprintf("the context %s was deleted before this was executed", in.Name)}}
 	case j.Expect > 0 && j.Expect != j.Generation:
 		return in, nil, &placeError{&job.Error{Code: job.CodeGenerationChanged, Message: changed.Error()}}
+	case j.Place.Language == job.FilesLanguage && in.Name == job.MainContext:
+		in.Language = job.FilesLanguage
+		return in, beside, nil
 	case in.Language != j.Place.Language || !slices.Contains(h.languages, cmp.Or(in.Language, h.languages[0])): // nobody of ours wrote that
 		return in, nil, &placeError{&job.Error{Code: job.CodeNoContext, Message: fmt.Sprintf("the context %s has the language %.40q, which the session's worker hasn't", in.Name, in.Language)}}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
@@ -172,6 +173,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 		}
 		h.slot = h.slot || given == nil && h.release != nil && w.sessions.turns.try(x.Tenant)
 		h.asked = true
+		failpoint.Hit(failpoint.SessionHeld)
 		j, err := w.Records.TakeTurn(ctx, x.ID, w.ID, h.done.job.ID, h.lost, record.Rest{Slot: h.slot && h.release != nil, Paused: h.pause.on})
 		switch {
 		case err == nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/glovebox-run/glovebox/internal/failpoint"
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -167,6 +168,7 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	go func() { // not asynq's: its handlers are for what ends soon
 		defer giveSlot()
 		defer w.endRun(run)
+		failpoint.Hit(failpoint.SessionClaimed)
 		w.holdSession(life, x, runtime, mb, release)
 	}()
 	return nil

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
@@ -30,9 +32,13 @@ type inputs struct {
 	unsealed stdin
 	// replace removes a file of the same name before. Code of the job may have put links into the path: the agent writes with that code's rights.
 	replace bool
+	// noLinks makes files only where no part of the path is a link.
+	noLinks bool
 	// problem, if set, says why the job can't have its inputs, which is its own fault: it is
 	// refused then.
 	problem string
+	// full: it is that there is no room.
+	full bool
 
 	name string
 	left int64
@@ -52,20 +58,42 @@ func (in *inputs) begin(b agentwire.FileBegin) error {
 	if in.problem != "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(in.root, path.Dir(b.Name)), 0o755); err != nil {
-		return in.failed(err)
-	}
-	if in.replace {
-		if err := syscall.Unlink(filepath.Join(in.root, b.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return in.failed(err)
-		}
-	}
-	f, err := os.OpenFile(filepath.Join(in.root, b.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := in.create(b.Name)
 	if err != nil {
 		return in.failed(err)
 	}
 	in.file = f
 	return in.closeWhenDone()
+}
+
+// create makes the file, and the directories above it.
+func (in *inputs) create(name string) (*os.File, error) {
+	const how = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if in.noLinks {
+		dir, err := openBelow(in.root, path.Dir(name), true)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defer dir.Close()
+		base := path.Base(name)
+		if err := unix.Unlinkat(int(dir.Fd()), base, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		fd, err := unix.Openat(int(dir.Fd()), base, how|unix.O_CLOEXEC, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return os.NewFile(uintptr(fd), name), nil
+	}
+	if err := os.MkdirAll(filepath.Join(in.root, path.Dir(name)), 0o755); err != nil {
+		return nil, err
+	}
+	if in.replace {
+		if err := syscall.Unlink(filepath.Join(in.root, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return os.OpenFile(filepath.Join(in.root, name), how, 0o644)
 }
 
 func (in *inputs) data(p []byte) error {
@@ -106,6 +134,7 @@ func (in *inputs) empty() error {
 func (in *inputs) failed(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
+		in.full = true
 		in.problem = "glovebox: the input files do not fit into the job's directory (limits.disk_mb)"
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EISDIR),
 		in.replace: // code of the session may have made anything of its directory

@@ -34,6 +34,8 @@ type session struct {
 	// restart says that the interpreter that executes it is to be ended.
 	restart chan struct{}
 	clean   chan struct{} // closed when files of turns can be put where they are to be
+	// takenUp are files that a prepared process removes as it becomes the session's interpreter.
+	takenUp []string
 	// pauses gets Pause and Resume between two turns.
 	pauses chan agentwire.Type
 	coming coming

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,7 +29,7 @@ type turn struct {
 // newTurn is one of whose files and code nothing has come.
 func newTurn(t agentwire.Turn) *turn {
 	files := newInputs(workDir)
-	files.replace = true
+	files.replace, files.noLinks = true, t.Language == job.FilesLanguage
 	return &turn{
 		wall: time.Duration(t.WallMS) * time.Millisecond, files: files,
 		context: t.Name(), generation: t.Generation, language: t.Language, directory: t.Directory, contexts: t.Contexts,
@@ -82,6 +83,9 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 	}
 	defer c.group.close()
 	files := s.inputs.sums
+	if process != nil {
+		s.takenUp = slices.Collect(maps.Keys(files))
+	}
 	if process == nil && len(start.Become) > 0 { // the code of a prepared one
 		if err := wipeAs(jobID, workDir); err != nil {
 			return err
@@ -97,6 +101,12 @@ func (s *session) runTurns(start agentwire.Start, process *process) error {
 			break
 		}
 		maps.Copy(files, t.files.sums)
+		if t.language == job.FilesLanguage {
+			if err := s.filesTurn(c, t, files); err != nil {
+				return err
+			}
+			continue
+		}
 		i, problem, refused, err := s.interpreterOf(c, t)
 		if err != nil {
 			return err

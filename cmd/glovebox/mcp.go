@@ -17,7 +17,8 @@ func (a *app) mcpCommand() *cobra.Command {
 		Use:   "mcp",
 		Short: "Give a model tools, by the Model Context Protocol",
 		Long: `Speak the Model Context Protocol on standard input and output, for programs that start
-such a server: a model there gets the tools run_code, get_job, list_sessions and end_session. It ends
+such a server: a model there gets the tools run_code, get_job, read_file, write_file, list_sessions and
+end_session. It ends
 with its standard input. Programs that can reach the API itself give its URL with /mcp
 behind it, and a token, instead.`,
 		Example: `  claude mcp add glovebox -- glovebox mcp

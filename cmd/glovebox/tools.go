@@ -14,7 +14,8 @@ func (a *app) toolsCommand() *cobra.Command {
 		Use:   "tools",
 		Short: "List and call the tools for models",
 		Long: `List and call the tools that a model can be given: run_code, which runs a program, be
-it in a session, get_job, which asks for one that lasts, list_sessions and end_session.
+it in a session, get_job, which asks for one that lasts, read_file, write_file,
+list_sessions and end_session.
 docs/agents.md has the rest.`,
 		Example: `  glovebox tools list --format anthropic
   glovebox tools call run_code '{"language": "python", "code": "print(6 * 7)"}'`,

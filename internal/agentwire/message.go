@@ -89,7 +89,8 @@ type Turn struct {
 	Context string `json:"context,omitempty"`
 	// Generation is its interpreter's. Where the agent has one of another generation, that is ended, and a new one executes the turn.
 	Generation int `json:"generation,omitempty"`
-	// Language names the command of an interpreter that is started for the turn; "" is that of the start.
+	// Language names the command of an interpreter that is started for the turn; "" is that of the start. [job.FilesLanguage] has none: the agent executes
+	// the code, a [job.FileCommand] or nothing, itself.
 	Language string `json:"language,omitempty"`
 	// Directory is where such an interpreter works, below the job's directory; "" is that itself. It is made if it is not there.
 	Directory string `json:"directory,omitempty"`
@@ -106,7 +107,9 @@ func (t Turn) check(languages map[string][]string) error {
 		return violation("turn in the context %q", Printable(t.Context, 40))
 	case t.Generation < 0:
 		return violation("turn of generation %d", t.Generation)
-	case t.Language != "" && languages[t.Language] == nil:
+	case t.Language == job.FilesLanguage && t.Name() != job.MainContext:
+		return violation("turn for files in the context %q", Printable(t.Context, 40))
+	case t.Language != "" && t.Language != job.FilesLanguage && languages[t.Language] == nil:
 		return violation("turn in the language %q, which the start has not", Printable(t.Language, 40))
 	case t.Directory != "" && job.CheckName(t.Directory) != "":
 		return violation("turn in the directory %q", Printable(t.Directory, 80))

@@ -100,7 +100,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 			r.fail(name, json.Unmarshal([]byte(f[name]), into))
 		}
 	}
-	if f["context"] != "" && f["spec"] != "" { // one that has ended has it elsewhere
+	if f["session"] != "" && f["spec"] != "" { // one that has ended has it elsewhere
 		r.fail("spec", json.Unmarshal([]byte(f["spec"]), &j.Place))
 	}
 	j.readDecision(f)

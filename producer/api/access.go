@@ -110,6 +110,10 @@ var accesses = map[string]access{
 	"GET /v1/sessions/{id}/contexts":           {job.ScopeRead, ""},
 	"PUT /v1/sessions/{id}/contexts/{name}":    {job.ScopeSubmit, "session.change"},
 	"DELETE /v1/sessions/{id}/contexts/{name}": {job.ScopeSubmit, "job.cancel"},
+	"GET /v1/sessions/{id}/files":              {job.ScopeSubmit, "session.files"}, // it is an execution; and ScopeRead, which the handler asks for
+	"GET /v1/sessions/{id}/files/{name...}":    {job.ScopeSubmit, "session.files"}, // likewise
+	"PUT /v1/sessions/{id}/files/{name...}":    {job.ScopeSubmit, "session.files"},
+	"DELETE /v1/sessions/{id}/files/{name...}": {job.ScopeSubmit, "session.files"},
 	"GET /v1/approvals":                        {job.ScopeApprove, ""},
 	"GET /v1/approvals/{id}":                   {job.ScopeApprove, ""},
 	"POST /v1/approvals/{id}/approve":          {job.ScopeApprove, "job.approve"},

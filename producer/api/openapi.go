@@ -105,6 +105,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	a.usageRoutes(h, d)
 	a.sessionRoutes(h, d)
 	a.transcriptRoutes(mux, h.OpenAPI(), d)
+	a.sessionFileRoutes(mux, h.OpenAPI(), d)
 	a.webhookRoutes(h, d)
 	a.endpointRoutes(h, d)
 	a.tenantRoutes(h, d)

@@ -73,6 +73,8 @@ var statuses = map[string]int{
 	job.CodeSessionBusy:       http.StatusTooManyRequests,
 	job.CodeNoContext:         http.StatusNotFound,
 	job.CodeTooManyContexts:   http.StatusConflict,
+	job.CodeNoFile:            http.StatusNotFound,
+	job.CodeFileRefused:       http.StatusConflict,
 	job.CodeGenerationChanged: http.StatusConflict,
 	job.CodeTooLarge:          http.StatusRequestEntityTooLarge,
 	job.CodeMediaType:         http.StatusUnsupportedMediaType,

@@ -173,6 +173,10 @@ func TestCallToolRefused(t *testing.T) {
 		"no sessions":              {"run_code", `{"arguments":{"code":"x","language":"bash","session_id":"new"}}`, http.StatusOK, "language: has no sessions", nil},
 		"a file outside a session": {"run_code", `{"arguments":{"code":"x","language":"python","session_id":"new","files":[{"name":"../x","content":"x"}]}}`, http.StatusOK, "files[0].name", nil},
 		"stdin in a session":       {"run_code", `{"arguments":{"code":"x","language":"python","session_id":"new","stdin":"x"}}`, http.StatusOK, "stdin: a session has none", nil},
+		"another's file":           {"read_file", `{"arguments":{"session_id":"other-s-abcdefghijklmnopqrstuvwxyz","path":"a"}}`, http.StatusOK, "there is no such session", nil},
+		"a file of the system":     {"read_file", `{"arguments":{"session_id":"default-s-abcdefghijklmnopqrstuvwxyz","path":"/etc/passwd"}}`, http.StatusOK, "path: is absolute", nil},
+		"a file without content":   {"write_file", `{"arguments":{"session_id":"default-s-abcdefghijklmnopqrstuvwxyz","path":"a"}}`, http.StatusOK, "content: is missing", nil},
+		"a file above":             {"write_file", `{"arguments":{"session_id":"default-s-abcdefghijklmnopqrstuvwxyz","path":"../a","content":""}}`, http.StatusOK, "path: is not a plain path", nil},
 		"no such job":              {"get_job", `{"arguments":{"job_id":"default-abcdefghijklmnopqrstuvwxyz"}}`, http.StatusOK, "there is no such job", nil},
 		"another's job":            {"get_job", `{"arguments":{"job_id":"other-abcdefghijklmnopqrstuvwxyz"}}`, http.StatusOK, "there is no such job", nil},
 	} {
@@ -202,7 +206,7 @@ func TestMCP(t *testing.T) {
 			w.Runtimes(t)
 			session := w.connect(t, revision)
 			list, err := session.ListTools(t.Context(), nil)
-			if err != nil || len(list.Tools) != 4 || list.Tools[3].Name != "run_code" || list.CacheScope != "private" {
+			if err != nil || len(list.Tools) != 6 || list.Tools[4].Name != "run_code" || list.CacheScope != "private" {
 				t.Fatalf("got %+v, %v", list, err)
 			}
 			w.endNext(t, map[string]string{"chart-1.png": pixel}, nil)

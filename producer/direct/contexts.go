@@ -22,6 +22,12 @@ func (v validator) languagesOf(runtime string) []string {
 
 // placeOf is where an execution of the session is executed that names a context and a language, or doesn't. It fails with job.Invalid.
 func (v validator) placeOf(x record.Session, name, language string) (record.Place, error) {
+	if language == job.FilesLanguage {
+		if name != "" && name != job.MainContext {
+			return record.Place{}, job.Invalid{{Field: "context", Value: name, Message: "has no files of its own", Allowed: job.MainContext + ", or none"}}
+		}
+		return record.Place{Language: language}, nil
+	}
 	languages := v.languagesOf(x.Settings.Runtime)
 	if language != "" && !slices.Contains(languages, language) {
 		return record.Place{}, job.Invalid{{Field: "language", Value: language, Message: "is none of the runtime's", Allowed: strings.Join(languages, ", ")}}

@@ -109,6 +109,9 @@ func cellsOf(ctx context.Context, from producer.Files, e job.Executed) ([]cell, 
 		}
 	}
 	code.Metadata.Artifacts = e.Artifacts
+	if e.Input.Language == job.FilesLanguage { // nothing that a kernel could run
+		return append(cells, cell{ID: code.ID, Markdown: true, Metadata: code.Metadata, Source: "Files: " + quoted(e.Input.Code)}), nil
+	}
 	streams, problem := printed(e.Result)
 	code.Outputs = append(code.Outputs, streams...)
 	shown, err := shownOf(ctx, from, e.Result, code.Count)

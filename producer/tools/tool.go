@@ -61,6 +61,8 @@ type Tool struct {
 const (
 	RunCode      = "run_code"
 	GetJob       = "get_job"
+	ReadFile     = "read_file"
+	WriteFile    = "write_file"
 	ListSessions = "list_sessions"
 	EndSession   = "end_session"
 )
@@ -68,11 +70,11 @@ const (
 // Tools returns the tools, always in the same order. languages are the names of runtimes that
 // run_code can be given; none: any.
 func Tools(languages []string) []Tool {
-	return []Tool{runCode(languages), getJob(), listSessions(), endSession()}
+	return []Tool{runCode(languages), getJob(), readFile(), writeFile(), listSessions(), endSession()}
 }
 
 // ErrNoTool is what Find answers for a name that no tool has.
-var ErrNoTool = errors.New("there is no such tool; there are " + RunCode + ", " + GetJob + ", " + ListSessions + " and " + EndSession)
+var ErrNoTool = errors.New("there is no such tool; there are " + RunCode + ", " + GetJob + ", " + ReadFile + ", " + WriteFile + ", " + ListSessions + " and " + EndSession)
 
 // Find returns the tool of that name, or ErrNoTool.
 func Find(name string) (Tool, error) {

@@ -35,8 +35,8 @@ const text = (result) => result.content.find((c) => c.type === 'text').text;
 const steps = {
   async tools() {
     const { tools } = await client.listTools();
-    assert.deepEqual(tools.map((t) => t.name), ['end_session', 'get_job', 'list_sessions', 'run_code']);
-    assert.ok(tools[3].inputSchema.properties.language.enum.includes('python'));
+    assert.deepEqual(tools.map((t) => t.name), ['end_session', 'get_job', 'list_sessions', 'read_file', 'run_code', 'write_file']);
+    assert.ok(tools[4].inputSchema.properties.language.enum.includes('python'));
 
     const lines = [];
     const chart = await run({

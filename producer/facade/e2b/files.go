@@ -3,7 +3,6 @@ package e2b
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -246,9 +244,6 @@ func readPart(part io.Reader, room []byte) (n int, err error) {
 // mostFiles is how many files may be written at once.
 const mostFiles = 64
 
-// inlineFile is how large a file may be that goes with the execution itself, in bytes. A larger one is an upload of the tenant's.
-const inlineFile = 16 << 10
-
 // putting is the execution that writes files: below home they are the session's, and go where they belong with it. Any other
 // is put into a folder there, from which code takes it where it belongs.
 func putting(ctx context.Context, c *facade.Call, x job.Session, sent []sentFile) (job.SessionExecution, error) {
@@ -261,11 +256,10 @@ func putting(ctx context.Context, c *facade.Call, x job.Session, sent []sentFile
 			name = fmt.Sprintf("%s/%d", folder, i)
 			moved = append(moved, [2]string{name, f.name})
 		}
-		file, err := fileOf(ctx, c, f.content)
+		file, err := c.Client.InputFile(ctx, name, f.content)
 		if err != nil {
 			return job.SessionExecution{}, err
 		}
-		file.Name = name
 		files = append(files, file)
 	}
 	execution := job.SessionExecution{Metadata: map[string]string{"e2b": "write"}}
@@ -278,16 +272,4 @@ func putting(ctx context.Context, c *facade.Call, x job.Session, sent []sentFile
 	}
 	execution.Files = files
 	return execution, nil
-}
-
-// fileOf is a file of a job without its name.
-func fileOf(ctx context.Context, c *facade.Call, content []byte) (job.File, error) {
-	switch {
-	case len(content) > inlineFile:
-		sum, err := c.Client.PutUpload(ctx, content)
-		return job.File{Upload: sum}, err
-	case utf8.Valid(content):
-		return job.File{Content: string(content)}, nil
-	}
-	return job.File{ContentBase64: base64.StdEncoding.EncodeToString(content)}, nil
 }
