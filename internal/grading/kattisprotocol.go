@@ -26,8 +26,12 @@ const (
 	passState = "state"
 )
 
+// saidOnStderr is the part of an interactor's report that has the beginning of what it said on stderr.
+const saidOnStderr = "stderr"
+
 // feedbackFiles are the parts of a report, and how long each may be.
 var feedbackFiles = map[string]int{
+	saidOnStderr: job.ShownOutput,
 	"judgemessage.txt": MaxFeedback, "teammessage.txt": MaxFeedback, "score.txt": MaxFeedback, "score_multiplier.txt": MaxFeedback,
 	nextInput: job.MaxPassInput, passState: job.MaxPassState,
 }
