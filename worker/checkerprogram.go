@@ -247,6 +247,7 @@ func (c *checkerProgram) rule(o checkOutcome, more int) grading.Ruling {
 		r = grading.Rule(o.report, more)
 	case job.TimedOut:
 		r = fault("the checker was not done in %d ms of wall time or %d ms of CPU time (checker.program.limits)", c.limits.WallMS, c.limits.CPUMS)
+		r.Overdue = true
 	case job.OutputLimitExceeded:
 		r = fault("the checker printed more than %d KiB (checker.program.limits.output_kb)", c.limits.OutputKB)
 	case job.OutOfMemory:

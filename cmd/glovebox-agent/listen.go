@@ -84,6 +84,7 @@ func (s *session) handleNext() (left bool, err error) {
 		s.pauses <- f.Type // there is room: the worker waits for each answer
 	case agentwire.TypeTest:
 		s.dropSignals() // those that came too late for the test before
+		s.feed = nil
 		s.coming = coming{test: &test{args: s.check.Test.Args}}
 	case agentwire.TypeTurn:
 		s.coming = coming{turn: newTurn(s.check.Turn)}

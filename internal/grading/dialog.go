@@ -22,9 +22,13 @@ func DialogStderr(report []byte) string {
 // having seen the program's end.
 //
 // What the interactor did first counts, whatever became of the program then: it talks to nobody. An interactor that accepts
-// lets the program go on to its own end. One that ends after the program has only the word on a program that ended well.
+// lets the program go on to its own end. One that ends after the program has only the word on a program that ended well; but
+// if it never ends by itself, the program may have waited for it in vain.
 func RuleDialog(program job.Verdict, interactor Ruling, first bool) Ruling {
-	if first && interactor.Verdict != job.Accepted || program == "" {
+	switch {
+	case program == "",
+		first && interactor.Verdict != job.Accepted,
+		interactor.Overdue && program == job.TestTimedOut:
 		return interactor
 	}
 	return Ruling{Verdict: program}

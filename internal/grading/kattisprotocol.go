@@ -45,6 +45,8 @@ type Ruling struct {
 	Judge, Team string
 	// Fault says why the verdict is judge_error, without anything that the program wrote.
 	Fault string
+	// Overdue: it was ended, as it had used up its time.
+	Overdue bool
 	// Next is set where the checker accepts a pass and asks for another one: Verdict is that of the test only if there
 	// is none.
 	Next *NextPass
