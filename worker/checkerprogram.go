@@ -24,7 +24,7 @@ type checkerProgram struct {
 	worker  *Worker
 	kind    string // job.CheckKattis or job.CheckTestlib
 	limits  job.Limits
-	program sandbox.Program // whose limits have the time of a dialog, too
+	program sandbox.Program        // whose limits have the time of a dialog, too
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
 	lost    int                    // how many it has ended

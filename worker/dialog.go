@@ -25,7 +25,9 @@ type dialog struct {
 	speaker byte   // of the last line of text
 }
 
-func newDialog() *dialog { return &dialog{toProgram: newLine(), toInteractor: newLine(), over: make(chan struct{})} }
+func newDialog() *dialog {
+	return &dialog{toProgram: newLine(), toInteractor: newLine(), over: make(chan struct{})}
+}
 
 func (d *dialog) programSays(p []byte) {
 	d.note('>', p)

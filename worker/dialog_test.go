@@ -226,3 +226,33 @@ func TestDialogInteractors(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkDialog is a program and an interactor that say a number to each other in turn, both in C: how often in a second.
+func BenchmarkDialog(b *testing.B) {
+	const times = 5000
+	g := start(b, nil)
+	spec := judgedBy("c", `#include <stdio.h>
+int main(int n, char **files) {
+	int times, got;
+	FILE *input = fopen(files[1], "r");
+	if (!input || fscanf(input, "%d", &times) != 1) return 1;
+	for (int i = 0; i < times; i++) {
+		printf("%d\n", i);
+		fflush(stdout);
+		if (scanf("%d", &got) != 1 || got != i + 1) return 43;
+	}
+	return 42;
+}`, job.Test{Name: "1", Stdin: fmt.Sprint(times)})
+	spec.Runtime, spec.Checker.Interactive, spec.Limits.CPUMS = "c", true, 30_000
+	spec.Source = "#include <stdio.h>\nint main(void) { int n; while (scanf(\"%d\", &n) == 1) { printf(\"%d\\n\", n + 1); fflush(stdout); } }"
+	var took int64
+	for b.Loop() {
+		r := g.result(g.submit(spec))
+		if got := cameTo(r); got != "AC 1: AC" {
+			b.Fatalf("got %s, %+v", got, r.Error)
+		}
+		took += r.Tests[0].Usage.WallMS
+	}
+	b.ReportMetric(float64(took)/float64(b.N)*1000/times, "µs/exchange")
+	b.ReportMetric(float64(times*b.N*1000)/float64(took), "exchanges/s")
+}

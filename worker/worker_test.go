@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // glovebox is everything a worker needs, for real.
 type glovebox struct {
-	t         *testing.T
+	t         testing.TB
 	redis     *gbtest.RedisServer
 	s3        *gbtest.S3Server
 	records   *record.Store // as the api has them
@@ -46,13 +46,13 @@ type glovebox struct {
 	stop      func() error
 }
 
-func start(t *testing.T, change func(*worker.Config)) *glovebox {
+func start(t testing.TB, change func(*worker.Config)) *glovebox {
 	t.Helper()
 	return startOn(t, gbtest.Podman(t), change)
 }
 
 // startOn starts a worker on a Podman service of the test's own.
-func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Config)) *glovebox {
+func startOn(t testing.TB, podman *gbtest.PodmanService, change func(*worker.Config)) *glovebox {
 	t.Helper()
 	g := servers(t, podman)
 	g.work(change)
@@ -60,7 +60,7 @@ func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Con
 }
 
 // servers are all that a worker needs.
-func servers(t *testing.T, podman *gbtest.PodmanService) *glovebox {
+func servers(t testing.TB, podman *gbtest.PodmanService) *glovebox {
 	t.Helper()
 	for _, component := range []string{"redis", "s3", "podman"} {
 		gbtest.Require(t, component)
@@ -141,7 +141,7 @@ func (g *glovebox) work(change func(*worker.Config)) {
 	g.says("worker takes jobs")
 }
 
-func agentPath(t *testing.T) string {
+func agentPath(t testing.TB) string {
 	t.Helper()
 	if agent := os.Getenv("GLOVEBOX_AGENT"); agent != "" {
 		return agent

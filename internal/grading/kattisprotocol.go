@@ -31,7 +31,7 @@ const saidOnStderr = "stderr"
 
 // feedbackFiles are the parts of a report, and how long each may be.
 var feedbackFiles = map[string]int{
-	saidOnStderr: job.ShownOutput,
+	saidOnStderr:       job.ShownOutput,
 	"judgemessage.txt": MaxFeedback, "teammessage.txt": MaxFeedback, "score.txt": MaxFeedback, "score_multiplier.txt": MaxFeedback,
 	nextInput: job.MaxPassInput, passState: job.MaxPassState,
 }

@@ -55,8 +55,8 @@ type Limits struct {
 	ValidationMB     int64 // 0: what the runtime's programs get anyway
 	// ValidationOutputMB bounds what the validator of an interactive problem says to a submission.
 	ValidationOutputMB int64
-	Passes           int64 // how many times at most a program is run in each test; 1 where the problem is not multi-pass
-	CompilationMB    int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
+	Passes             int64 // how many times at most a program is run in each test; 1 where the problem is not multi-pass
+	CompilationMB      int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
 }
 
 // Test is one of the tests, in the order in which they are judged.
