@@ -37,6 +37,9 @@ const (
 	MaxPassInput = 8 << 20
 	// MaxPassState bounds what a checker's feedback directory may hold from one pass to the next, as a tar archive, bytes.
 	MaxPassState = 1 << 20
+	// MaxDialogBytes bounds what each side of a dialog may say in a test, bytes: the program, and an interactor
+	// ([Checker.Interactive]).
+	MaxDialogBytes = 8 << 20
 )
 
 // Spec is the program as if it were a job of its own.
@@ -77,6 +80,10 @@ func (s Spec) checkCheckerProgram(runtimes []string, maximum Limits) (errs []Fie
 			errs = append(errs, e)
 		}
 	}
+	if s.Checker.Interactive {
+		errs = append(errs, checkDialog("limits.output_kb", s.Limits)...)
+		errs = append(errs, checkDialog("checker.program.limits.output_kb", program.Limits)...)
+	}
 	if s.Graded() {
 		wall, checking := s.Limits.Or(DefaultLimits).WallMS, program.Limits.Or(DefaultLimits).WallMS
 		if most := s.mostWall(); wall <= most && wall+checking > most {
@@ -87,6 +94,25 @@ func (s Spec) checkCheckerProgram(runtimes []string, maximum Limits) (errs []Fie
 		}
 	}
 	return errs
+}
+
+// checkDialog checks how much a side of a dialog may say.
+func checkDialog(field string, l Limits) (errs []FieldError) {
+	if most := int64(MaxDialogBytes >> 10); l.OutputKB > most {
+		errs = append(errs, FieldError{field, l.OutputKB, "is too much for an interactive checker", fmt.Sprintf("up to %d", most)})
+	}
+	return errs
+}
+
+// checkInteractive checks what an interactor can be.
+func (c Checker) checkInteractive() *FieldError {
+	switch {
+	case c.Interactive && c.Program == nil:
+		return &FieldError{"checker.interactive", true, "is for checkers that are a program only", "kind kattis or testlib, or false"}
+	case c.Interactive && c.Passes > 1:
+		return &FieldError{"checker.passes", c.Passes, "can't be together with checker.interactive", "1, or no interactive"}
+	}
+	return nil
 }
 
 // mostWall is the most that each run may have, ms.

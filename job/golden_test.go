@@ -61,7 +61,7 @@ func TestGolden(t *testing.T) {
 		},
 		"spec-checker.json": job.Spec{
 			Runtime: "python", Source: "print(1)", Tests: []job.Test{{Name: "1", Answer: "1\n", CheckerArgs: []string{"case"}}},
-			Checker: &job.Checker{Kind: job.CheckKattis, Args: []string{"all"}, Passes: 3, Program: &job.CheckerProgram{
+			Checker: &job.Checker{Kind: job.CheckKattis, Args: []string{"all"}, Interactive: true, Passes: 3, Program: &job.CheckerProgram{
 				Runtime: "cpp", Files: []job.File{{Name: "check.cpp", Content: "int main() {}"}, {Name: "testlib.h", Upload: strings.Repeat("a", 64)}}, Entrypoint: "check.cpp",
 				Commands: &job.Commands{Compile: "g++ -o /tmp/main check.cpp", Run: `/tmp/main "$@"`}, Limits: job.Limits{MemoryMB: 512},
 			}},
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 			Tests: []job.TestResult{
 				{
 					Name: "sample/1", Group: "sample", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1, Passes: 2,
-					ExitCode: &zero, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f",
+					ExitCode: &zero, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Interaction: "i", Feedback: "f",
 				},
 				{Name: "secret/1", Group: "secret", Verdict: job.SkippedTest, Hidden: true},
 			},

@@ -36,6 +36,9 @@ func CheckGrading(tests []Test, groups []Group, checker *Checker) []FieldError {
 		if err := checker.checkPasses(len(tests)); err != nil {
 			errs = append(errs, *err)
 		}
+		if err := checker.checkInteractive(); err != nil {
+			errs = append(errs, *err)
+		}
 	}
 	return errs
 }

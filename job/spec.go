@@ -13,8 +13,8 @@ import (
 // Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
 // Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive,
-// version 9 checkers of kind testlib, further passes, and arguments of a test for the default checker.
-const SpecVersion = 9
+// version 9 checkers of kind testlib, further passes, and arguments of a test for the default checker, version 10 checkers that are interactive.
+const SpecVersion = 10
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -110,6 +110,9 @@ type Spec struct {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if s.Checker != nil && s.Checker.Interactive {
+		return 10
+	}
 	if c := s.Checker; c != nil && (c.Kind == CheckTestlib || c.Passes > 1) {
 		return 9
 	}

@@ -55,6 +55,9 @@ func TestCheckTests(t *testing.T) {
 		{"passes", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 750}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 2, 750 }), ""},
 		{"passes that are too long together", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 1}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 2, 1501 }), "limits.wall_ms"},
 		{"passes whose checks are", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 751}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 2, 750 }), "checker.program.limits.wall_ms"},
+		{"interactive", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{OutputKB: 8192}}, tests(1)...), func(s *job.Spec) { s.Checker.Interactive, s.Limits.OutputKB = true, 8192 }), ""},
+		{"an interactive program that says too much", with(program(job.CheckerProgram{Runtime: "python", Source: "1"}, tests(1)...), func(s *job.Spec) { s.Checker.Interactive, s.Limits.OutputKB = true, 8193 }), "limits.output_kb"},
+		{"an interactor that says too much", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{OutputKB: 8193}}, tests(1)...), func(s *job.Spec) { s.Checker.Interactive = true }), "checker.program.limits.output_kb"},
 		{"too many passes of all", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 1}}, tests(1000)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = 3, 1 }), "checker.passes"},
 		{"passes without end", with(program(job.CheckerProgram{Runtime: "python", Source: "1", Limits: job.Limits{WallMS: 1}}, tests(1)...), func(s *job.Spec) { s.Checker.Passes, s.Limits.WallMS = math.MaxInt, 1 }), "checker.passes"},
 		{"a checker of testlib", job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"a"}}}, Checker: &job.Checker{Kind: job.CheckTestlib, Args: []string{"--group", "1"}, Program: &job.CheckerProgram{Runtime: "python", Source: "exit(0)"}}}, ""},
@@ -103,6 +106,9 @@ func TestCheckTests(t *testing.T) {
 	}
 	if n := (job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: job.CheckKattis, Passes: 2, Program: &job.CheckerProgram{}}}).Needs(); n != 9 {
 		t.Errorf("passes need version %d, want 9", n)
+	}
+	if n := (job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: job.CheckTestlib, Interactive: true, Program: &job.CheckerProgram{}}}).Needs(); n != 10 {
+		t.Errorf("an interactive checker needs version %d, want 10", n)
 	}
 	own := job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"case_sensitive"}}}}
 	if n := own.Needs(); n != 9 {

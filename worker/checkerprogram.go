@@ -23,7 +23,8 @@ import (
 type checkerProgram struct {
 	worker  *Worker
 	kind    string // job.CheckKattis or job.CheckTestlib
-	program sandbox.Program
+	limits  job.Limits
+	program sandbox.Program        // whose limits have the time of a dialog, too
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
 	lost    int                    // how many it has ended
@@ -40,9 +41,9 @@ var checkerFiles = map[string][]string{
 	job.CheckTestlib: {"/tmp/.glovebox/input", "/tmp/.glovebox/output", "/tmp/.glovebox/answer"},
 }
 
-// newCheckerProgram returns the checker of a job whose checker is a program, isolated as the job is. An error that is an
-// inputError is the job's.
-func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, graded job.Spec) (*checkerProgram, error) {
+// newCheckerProgram returns the checker of a job whose checker is a program, isolated as the job is. program are the limits of what it
+// judges. An error that is an inputError is the job's.
+func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, graded job.Spec, program job.Limits) (*checkerProgram, error) {
 	checker := *graded.Checker
 	spec := checker.Program.Spec()
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)
@@ -64,10 +65,14 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, graded job
 	}
 	argv := append([]string{"/bin/bash", "-c", "--", checkerScript, "bash"}, command...)
 	argv = append(append(argv, checkerFiles[checker.Kind]...), checker.Args...)
-	c := &checkerProgram{worker: w, kind: checker.Kind, program: sandbox.Program{
+	limits := checkerLimits(spec, runtime, checker)
+	c := &checkerProgram{worker: w, kind: checker.Kind, limits: limits, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
-		Env: runtime.Env, Files: files, Limits: checkerLimits(spec, runtime, graded.Passes()), Isolation: graded.Isolation,
+		Env: runtime.Env, Files: files, Limits: limits, Interactive: checker.Interactive, Isolation: graded.Isolation,
 	}}
+	if checker.Interactive { // it begins before the program, and has its own time behind that one's end
+		c.program.Limits.WallMS += program.WallMS
+	}
 	c.begin = func() *checkerSandbox { return c.start(ctx) }
 	return c, nil
 }
@@ -103,16 +108,20 @@ const (
 	passReportKB = (job.MaxPassInput + job.MaxPassState) >> 10
 )
 
-// checkerLimits are those of each check. What the script reports has room, whatever the program prints.
-func checkerLimits(spec job.Spec, runtime runtimes.Runtime, passes int) job.Limits {
+// checkerLimits are those of each check. What the script reports has room, whatever the program prints: an interactor's report has
+// none of its own limit's.
+func checkerLimits(spec job.Spec, runtime runtimes.Runtime, checker job.Checker) job.Limits {
 	disk := spec.Limits.DiskMB
 	l := limitsOf(spec, runtime)
 	if disk == 0 {
 		l.DiskMB = max(l.DiskMB, l.MemoryMB)
 		l.FileMB = l.DiskMB
 	}
+	if checker.Interactive {
+		return l
+	}
 	l.OutputKB = reportKB
-	if passes > 1 {
+	if checker.Passes > 1 {
 		l.OutputKB += passReportKB
 	}
 	return l
@@ -125,11 +134,14 @@ func (w *Worker) checkerMB(spec job.Spec) int64 {
 		return 0
 	}
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
-	l := checkerLimits(program.Spec(), runtime, spec.Passes())
+	l := checkerLimits(program.Spec(), runtime, *spec.Checker)
 	mb := l.SandboxMB() + sandbox.CostMB(l) + job.MaxCheckerBytes>>20
 	if spec.Passes() > 1 {
 		const reports = 4 // the one that a pass goes on from, and that pass's own, which is copied as it grows and at its end
 		mb += reports * passReportKB >> 10
+	}
+	if spec.Checker.Interactive {
+		mb += 2 * job.MaxDialogBytes >> 20 // what is on its way to a sandbox that takes it slowly
 	}
 	return mb
 }
@@ -141,7 +153,7 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 		return 0
 	}
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
-	l := checkerLimits(program.Spec(), runtime, spec.Passes())
+	l := checkerLimits(program.Spec(), runtime, *spec.Checker)
 	return time.Duration(len(spec.Tests)*spec.Passes())*(wallTime(l)+testOverhead) + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
 }
 
@@ -161,30 +173,67 @@ type toCheck struct {
 
 // check judges one output. An error is Glovebox's, or that of a reader.
 func (c *checkerProgram) check(ctx context.Context, t toCheck) (grading.Ruling, error) {
-	for {
-		if c.broken.Verdict != "" {
-			return c.broken, nil
-		}
+	if broken, err := c.give(ctx, t, nil); err != nil || broken != nil {
+		return ruled(broken), err
+	}
+	return c.ruling(ctx, t.more)
+}
+
+// give hands a check to a sandbox, or returns why there is none that could make it.
+func (c *checkerProgram) give(ctx context.Context, t toCheck, d *dialog) (*grading.Ruling, error) {
+	feedback, interactive := grading.MaxFeedback, 0
+	if d != nil {
+		feedback, interactive = grading.MaxDialogFeedback, 1
+	}
+	header := fmt.Sprintf("%d %d %d %d %d %d %d %d\n", t.input.size, t.answer.size, len(t.state), t.more, job.MaxPassInput, job.MaxPassState, feedback, interactive)
+	stdin := io.MultiReader(strings.NewReader(header), exactly(t.input), exactly(t.answer), bytes.NewReader(t.state), t.output)
+	test := sandbox.Test{Args: t.args, Stdin: sandbox.File{
+		Name: "what the checker reads", Size: -1, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(stdin), nil },
+	}}
+	if d != nil {
+		test.Input = d.toInteractor
+	}
+	for c.broken.Verdict == "" {
 		if c.sandbox == nil {
 			c.sandbox = c.begin()
 		}
-		header := fmt.Sprintf("%d %d %d %d %d %d\n", t.input.size, t.answer.size, len(t.state), t.more, job.MaxPassInput, job.MaxPassState)
-		stdin := io.MultiReader(strings.NewReader(header), exactly(t.input), exactly(t.answer), bytes.NewReader(t.state), t.output)
-		o, began, err := c.sandbox.run(ctx, sandbox.Test{Args: t.args, Stdin: sandbox.File{
-			Name: "what the checker reads", Size: -1, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(stdin), nil },
-		}})
-		if err != nil {
+		s := c.sandbox
+		select {
+		case s.checks <- check{test, d}:
+			return nil, nil //nolint:nilnil // there is nothing to say
+		case <-ctx.Done():
 			c.close()
-			return grading.Ruling{}, err
-		}
-		if o.end == nil {
-			return c.rule(o, t.more), nil
-		}
-		c.close()
-		if ruling, decided := c.ended(*o.end, began); decided {
-			return ruling, nil
+			return nil, context.Cause(ctx)
+		case <-s.over:
+			c.close()
+			if s.err != nil {
+				return nil, s.err
+			}
+			c.ended(s.end, false)
 		}
 	}
+	return &c.broken, nil
+}
+
+// ruling waits for what the check that was given comes to.
+func (c *checkerProgram) ruling(ctx context.Context, more int) (grading.Ruling, error) {
+	o, err := c.sandbox.await(ctx)
+	if err != nil {
+		c.close()
+		return grading.Ruling{}, err
+	}
+	if o.end != nil {
+		c.close()
+		return c.ended(*o.end, true), nil
+	}
+	return c.rule(o, more), nil
+}
+
+func ruled(r *grading.Ruling) grading.Ruling {
+	if r == nil {
+		return grading.Ruling{}
+	}
+	return *r
 }
 
 // rule is what a check came to whose sandbox goes on.
@@ -197,7 +246,10 @@ func (c *checkerProgram) rule(o checkOutcome, more int) grading.Ruling {
 		}
 		r = grading.Rule(o.report, more)
 	case job.TimedOut:
-		r = fault("the checker was not done in %d ms of wall time or %d ms of CPU time (checker.program.limits)", c.program.Limits.WallMS, c.program.Limits.CPUMS)
+		r = fault("the checker was not done in %d ms of wall time or %d ms of CPU time (checker.program.limits)", c.limits.WallMS, c.limits.CPUMS)
+		r.Overdue = true
+	case job.OutputLimitExceeded:
+		r = fault("the checker printed more than %d KiB (checker.program.limits.output_kb)", c.limits.OutputKB)
 	case job.OutOfMemory:
 		r = fault("the checker ran out of memory; it has %d MiB (checker.program.limits.memory_mb)", c.program.Limits.MemoryMB)
 	default:
@@ -209,9 +261,9 @@ func (c *checkerProgram) rule(o checkOutcome, more int) grading.Ruling {
 	return r
 }
 
-// ended notes that the sandbox has ended. decided is false where the check had not begun, and may be made
-// in another.
-func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling, decided bool) {
+// ended notes that the sandbox has ended, and returns what that makes of a check that had begun. One that had not may be made in
+// another, unless the checker is broken then.
+func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling) {
 	switch {
 	case o.Status == job.CompileFailed:
 		const most = 1000 // of what the compiler said, which has seen nothing of the tests
@@ -220,7 +272,7 @@ func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling,
 			said = o.Compile.Output[:min(most, len(o.Compile.Output))]
 		}
 		c.broken = fault("the checker could not be compiled: %s", strings.ToValidUTF8(said, ""))
-		return c.broken, true
+		return c.broken
 	case began && o.Status == job.OutOfMemory:
 		r = fault("the checker ran out of memory; it has %d MiB (checker.program.limits.memory_mb)", c.program.Limits.MemoryMB)
 	case began:
@@ -228,11 +280,8 @@ func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling,
 	}
 	if c.lost++; c.lost > maxLost {
 		c.broken = fault("the checker has ended %d sandboxes", c.lost)
-		if !began {
-			return c.broken, true
-		}
 	}
-	return r, began
+	return r
 }
 
 func fault(format string, args ...any) grading.Ruling {
@@ -265,100 +314,4 @@ func (e *exactReader) Read(p []byte) (int, error) {
 		return 0, errors.New("what the checker reads has changed its length")
 	}
 	return n, err
-}
-
-// checkerSandbox is a sandbox in which checks are made, one after another.
-type checkerSandbox struct {
-	cancel context.CancelFunc
-	tests  chan sandbox.Test
-	checks chan checkOutcome
-	over   chan struct{} // closed once there will be no more; then end and err are set
-	end    sandbox.Outcome
-	err    error
-
-	// Of the current check, for the goroutine that serves the sandbox.
-	report bytes.Buffer
-	stderr []byte
-}
-
-// checkOutcome is what became of the program in one check. end is set where the sandbox has ended instead.
-type checkOutcome struct {
-	sandbox.TestOutcome
-	report []byte
-	stderr string
-	end    *sandbox.Outcome
-}
-
-// start starts a sandbox, and the program's compile step in it. It ends with ctx.
-func (c *checkerProgram) start(ctx context.Context) *checkerSandbox {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &checkerSandbox{cancel: cancel, tests: make(chan sandbox.Test), checks: make(chan checkOutcome, 1), over: make(chan struct{})}
-	program := c.program
-	program.Tests = s
-	go func() {
-		defer close(s.over)
-		defer cancel()
-		s.end, s.err = c.worker.Sandboxes.Run(ctx, program, s)
-	}()
-	return s
-}
-
-// run makes one check. began says whether it was handed to the sandbox. It fails once ctx ends: the submission's
-// sandbox is gone, or the job is over.
-func (s *checkerSandbox) run(ctx context.Context, t sandbox.Test) (o checkOutcome, began bool, err error) {
-	select {
-	case s.tests <- t:
-	case <-ctx.Done():
-		return checkOutcome{}, false, context.Cause(ctx)
-	case <-s.over:
-		return checkOutcome{end: &s.end}, false, s.err
-	}
-	select {
-	case o := <-s.checks:
-		return o, true, nil
-	case <-ctx.Done():
-		return checkOutcome{}, true, context.Cause(ctx)
-	case <-s.over:
-	}
-	select {
-	case o := <-s.checks: // it was the last
-		return o, true, nil
-	default:
-		return checkOutcome{end: &s.end}, true, s.err
-	}
-}
-
-// Next is [sandbox.Tests.Next]: it waits until an output is to be judged.
-func (s *checkerSandbox) Next(ctx context.Context) (sandbox.Test, bool, error) {
-	select {
-	case t := <-s.tests:
-		s.report.Reset()
-		s.stderr = s.stderr[:0]
-		return t, true, nil
-	case <-ctx.Done():
-		return sandbox.Test{}, false, context.Cause(ctx)
-	}
-}
-
-// Ended is [sandbox.Tests.Ended].
-func (s *checkerSandbox) Ended(_ context.Context, o sandbox.TestOutcome) error {
-	s.checks <- checkOutcome{TestOutcome: o, report: bytes.Clone(s.report.Bytes()), stderr: string(s.stderr)}
-	return nil
-}
-
-// Stdout is the script's report, which the sandbox has bounded.
-func (s *checkerSandbox) Stdout(p []byte) error {
-	s.report.Write(p)
-	return nil
-}
-
-// Stderr keeps the beginning.
-func (s *checkerSandbox) Stderr(p []byte) error {
-	s.stderr = append(s.stderr, p[:min(len(p), job.ShownOutput-len(s.stderr))]...)
-	return nil
-}
-
-// Artifact is never called: programs with tests have none.
-func (s *checkerSandbox) Artifact(context.Context, string, int64, io.Reader) error {
-	return errors.New("a checker has no artifacts")
 }

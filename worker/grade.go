@@ -20,7 +20,7 @@ func (w *Worker) grade(ctx context.Context, j record.Job, spec job.Spec, program
 		return nil, sandbox.Outcome{}, err
 	}
 	defer g.close()
-	program.Tests = g
+	program.Tests, program.Interactive = g, g.checker.Interactive
 	program.Limits.CPUMS += cpuHeadroom(program.Limits)
 	var last sandbox.Outcome // of the last sandbox in which the program could be run
 	for lost := 0; ; {
@@ -139,7 +139,7 @@ func newGrader(ctx context.Context, w *Worker, j record.Job, spec job.Spec, limi
 	}
 	g.output = &capture{dir: w.SpoolDir}
 	if spec.CheckerProgram() != nil {
-		if g.program, err = w.newCheckerProgram(ctx, j, spec); err != nil {
+		if g.program, err = w.newCheckerProgram(ctx, j, spec, limits); err != nil {
 			return nil, fmt.Errorf("grade: %w", err)
 		}
 	}

@@ -51,7 +51,8 @@ type grader struct {
 	fetched   time.Duration // how much of that an input was waited for
 	input     io.Closer     // of the current test; nil: none was opened
 	output    *capture
-	stderr    []byte // the beginning
+	stderr    []byte  // the beginning
+	dialog    *dialog // of the current test, until it is judged; nil: the checker is not interactive
 }
 
 // wanted is the next test to be run, or -1.
@@ -78,8 +79,13 @@ func (g *grader) Next(ctx context.Context) (sandbox.Test, bool, error) {
 		}
 		g.current, g.rerun = i, false
 		began := time.Now()
-		r, err := g.openInput(ctx)
+		r, ruling, err := g.ready(ctx)
 		g.fetched += time.Since(began)
+		if ruling != nil {
+			g.unjudged(g.tests[i], ": "+ruling.Fault)
+			g.set(i, job.JudgeError)
+			continue
+		}
 		var gone *inputError
 		if errors.As(err, &gone) {
 			g.fail(g.unread(gone))
@@ -94,6 +100,34 @@ func (g *grader) Next(ctx context.Context) (sandbox.Test, bool, error) {
 	}
 }
 
+// ready opens what the program reads in the current test, or begins the dialog in which it will be told something. A ruling says that
+// nobody could talk to it.
+func (g *grader) ready(ctx context.Context) (io.ReadCloser, *grading.Ruling, error) {
+	if !g.checker.Interactive {
+		r, err := g.openInput(ctx)
+		return r, nil, err
+	}
+	if d := g.dialog; d != nil { // of a run that doesn't count
+		g.dialog = nil
+		if err := g.program.abandon(ctx, d); err != nil {
+			return nil, nil, err
+		}
+	}
+	t := g.tests[g.current]
+	input, err := g.readInput(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Expected())
+	if err != nil {
+		return nil, nil, errors.Join(err, input.Close())
+	}
+	var ruling *grading.Ruling
+	data := toCheck{input: content{input, input.Size()}, answer: content{answer, answer.Size()}, args: t.CheckerArgs}
+	g.dialog, ruling, err = g.program.talk(ctx, data, input, answer)
+	return io.NopCloser(strings.NewReader("")), ruling, err
+}
+
 // give returns the current test, with what its program reads.
 func (g *grader) give(in io.ReadCloser) (sandbox.Test, error) {
 	t := g.tests[g.current]
@@ -103,9 +137,13 @@ func (g *grader) give(in io.ReadCloser) (sandbox.Test, error) {
 	g.stderr = g.stderr[:0]
 	err := g.output.close()
 	g.output = &capture{dir: g.worker.SpoolDir}
-	return sandbox.Test{Args: t.Args, Stdin: sandbox.File{Name: t.Input().Name, Size: -1, Open: func(context.Context) (io.ReadCloser, error) {
+	test := sandbox.Test{Args: t.Args, Stdin: sandbox.File{Name: t.Input().Name, Size: -1, Open: func(context.Context) (io.ReadCloser, error) {
 		return timedReader{in, &g.fetched}, nil
-	}}}, err
+	}}}
+	if g.dialog != nil {
+		test.Input = g.dialog.toProgram
+	}
+	return test, err
 }
 
 // openInput opens what the current test's pass reads, which is closed with the next one at the latest.
@@ -176,10 +214,12 @@ func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
 	i := g.current
 	t, r := g.tests[i], &g.results[i]
 	g.countPass(r, o.Usage)
-	ruling := ruling{Ruling: grading.Ruling{Verdict: verdictOf(o.Status)}}
-	if ruling.Verdict == "" {
+	ended := verdictOf(o.Status)
+	ruling := ruling{Ruling: grading.Ruling{Verdict: ended}}
+	said := g.dialog
+	if ended == "" || said != nil {
 		var err error
-		if ruling, err = g.rule(ctx, t); err != nil {
+		if ruling, err = g.rule(ctx, t, ended); err != nil {
 			return fmt.Errorf("check the output: %w", err)
 		}
 	}
@@ -196,8 +236,11 @@ func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
 	if g.concealed {
 		return nil
 	}
-	r.ExitCode, r.Signal = &o.ExitCode, o.Signal
+	if ended == "" || ruling.Verdict == ended { // else an interactor's word has ended it
+		r.ExitCode, r.Signal = &o.ExitCode, o.Signal
+	}
 	r.Stdout, r.Stderr = g.show(g.output.text()), g.show(string(g.stderr))
+	r.Interaction = g.show(said.transcript())
 	if d := ruling.difference; d != nil {
 		r.Difference = &job.Difference{Line: d.Line, Column: d.Column, Want: g.show(d.Want), Got: g.show(d.Got)}
 	}
@@ -228,9 +271,17 @@ type ruling struct {
 	difference *job.Difference
 }
 
-// rule has the checker decide on what the program printed. An error is Glovebox's.
-func (g *grader) rule(ctx context.Context, t job.Test) (ruling, error) {
-	r, err := g.check(ctx, t)
+// rule has the checker decide on what the program printed, or said; ended is the verdict that its end alone leads to. An error is
+// Glovebox's.
+func (g *grader) rule(ctx context.Context, t job.Test, ended job.Verdict) (ruling, error) {
+	var r ruling
+	var err error
+	if d := g.dialog; d != nil {
+		g.dialog = nil
+		r.Ruling, err = g.program.hear(ctx, d, ended)
+	} else {
+		r, err = g.check(ctx, t)
+	}
 	var answer *grading.AnswerError
 	var gone *inputError
 	switch {
@@ -343,7 +394,12 @@ func (g *grader) show(s string) string {
 }
 
 // Stdout keeps what the program prints. The sandbox has bounded it.
-func (g *grader) Stdout(p []byte) error { return g.output.write(p) }
+func (g *grader) Stdout(p []byte) error {
+	if g.dialog != nil {
+		g.dialog.programSays(p)
+	}
+	return g.output.write(p)
+}
 
 // Stderr keeps the beginning.
 func (g *grader) Stderr(p []byte) error {
@@ -358,6 +414,7 @@ func (g *grader) Artifact(context.Context, string, int64, io.Reader) error {
 
 func (g *grader) close() {
 	g.program.close()
+	g.dialog.close()
 	if g.input != nil {
 		_ = g.input.Close()
 	}

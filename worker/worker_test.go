@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // glovebox is everything a worker needs, for real.
 type glovebox struct {
-	t         *testing.T
+	t         testing.TB
 	redis     *gbtest.RedisServer
 	s3        *gbtest.S3Server
 	records   *record.Store // as the api has them
@@ -46,41 +46,41 @@ type glovebox struct {
 	stop      func() error
 }
 
-func start(t *testing.T, change func(*worker.Config)) *glovebox {
-	t.Helper()
-	return startOn(t, gbtest.Podman(t), change)
+func start(tb testing.TB, change func(*worker.Config)) *glovebox {
+	tb.Helper()
+	return startOn(tb, gbtest.Podman(tb), change)
 }
 
 // startOn starts a worker on a Podman service of the test's own.
-func startOn(t *testing.T, podman *gbtest.PodmanService, change func(*worker.Config)) *glovebox {
-	t.Helper()
-	g := servers(t, podman)
+func startOn(tb testing.TB, podman *gbtest.PodmanService, change func(*worker.Config)) *glovebox {
+	tb.Helper()
+	g := servers(tb, podman)
 	g.work(change)
 	return g
 }
 
 // servers are all that a worker needs.
-func servers(t *testing.T, podman *gbtest.PodmanService) *glovebox {
-	t.Helper()
+func servers(tb testing.TB, podman *gbtest.PodmanService) *glovebox {
+	tb.Helper()
 	for _, component := range []string{"redis", "s3", "podman"} {
-		gbtest.Require(t, component)
+		gbtest.Require(tb, component)
 	}
 	var err error
-	g := &glovebox{t: t, redis: gbtest.Redis(t), s3: gbtest.S3(t), podman: podman, pauseDir: t.TempDir()}
-	ctx := t.Context()
+	g := &glovebox{t: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: podman, pauseDir: tb.TempDir()}
+	ctx := tb.Context()
 	if g.records, err = record.Open(ctx, record.Config{URL: g.redis.API()}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { g.records.Close() })
+	tb.Cleanup(func() { g.records.Close() })
 	g.objects, err = artifacts.Open(ctx, artifacts.Config{
 		Endpoint: g.s3.Endpoint, Region: g.s3.Region, Bucket: "glovebox", AccessKey: g.s3.AccessKey, SecretKey: g.s3.SecretKey, PathStyle: true,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(g.objects.Close)
+	tb.Cleanup(g.objects.Close)
 	if err := g.objects.EnsureBucket(ctx); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return g
 }
@@ -141,14 +141,14 @@ func (g *glovebox) work(change func(*worker.Config)) {
 	g.says("worker takes jobs")
 }
 
-func agentPath(t *testing.T) string {
-	t.Helper()
+func agentPath(tb testing.TB) string {
+	tb.Helper()
 	if agent := os.Getenv("GLOVEBOX_AGENT"); agent != "" {
 		return agent
 	}
 	agent, err := gbtest.Tool("glovebox-agent")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return agent
 }

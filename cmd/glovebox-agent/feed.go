@@ -7,26 +7,33 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/glovebox-run/glovebox/internal/agentwire"
 )
 
 // feed is the stdin of an interactive program: what comes while it runs waits here, as who reads the worker's frames must not
 // wait for a program that doesn't read. The protocol bounds it.
 type feed struct {
-	// reader is the program's end, which is closed once it has that.
-	reader *os.File
-	writer *os.File
+	writer *os.File // nil until open
 
 	mu      sync.Mutex
 	more    sync.Cond
-	waiting []byte
+	waiting [][]byte // pieces of up to MaxPayload bytes: small ones are put together
 	ended   bool
 }
 
-// newFeed returns a feed of a pipe that begins with first, nil for none.
-func newFeed(first *os.File) (*feed, error) {
+func newFeed() *feed {
+	in := &feed{}
+	in.more.L = &in.mu
+	return in
+}
+
+// open makes the pipe that the feed is written to, behind first, nil for none. The program's end is the caller's to close once the
+// program has it.
+func (in *feed) open(first *os.File, user uintptr) (reader *os.File, err error) {
 	var ends [2]int
-	// As the job's user, who may open it again then: /dev/stdin.
-	err := asJob(func() error { return unix.Pipe2(ends[:], unix.O_CLOEXEC) })
+	// As the program's user, who may open it again then: /dev/stdin.
+	err = asUser(user, func() error { return unix.Pipe2(ends[:], unix.O_CLOEXEC) })
 	if err != nil {
 		return nil, fmt.Errorf("make stdin: %w", err)
 	}
@@ -34,20 +41,24 @@ func newFeed(first *os.File) (*feed, error) {
 	if err := unix.SetNonblock(ends[1], true); err != nil {
 		return nil, fmt.Errorf("make stdin: %w", err)
 	}
-	in := &feed{reader: os.NewFile(uintptr(ends[0]), "stdin"), writer: os.NewFile(uintptr(ends[1]), "stdin")}
-	in.more.L = &in.mu
+	in.writer = os.NewFile(uintptr(ends[1]), "stdin")
 	go in.pump(first)
-	return in, nil
+	return os.NewFile(uintptr(ends[0]), "stdin"), nil
 }
 
 // add sends more, unless the end was sent.
 func (in *feed) add(p []byte) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.ended {
-		in.waiting = append(in.waiting, p...)
-		in.more.Signal()
+	if in.ended {
+		return
 	}
+	if last := len(in.waiting) - 1; last >= 0 && len(in.waiting[last])+len(p) <= agentwire.MaxPayload {
+		in.waiting[last] = append(in.waiting[last], p...)
+	} else {
+		in.waiting = append(in.waiting, p)
+	}
+	in.more.Signal()
 }
 
 // end closes the program's stdin behind what waits.
@@ -80,12 +91,14 @@ func (in *feed) pump(first *os.File) {
 		for len(in.waiting) == 0 && !in.ended {
 			in.more.Wait()
 		}
-		p := in.waiting
-		in.waiting = nil
-		in.mu.Unlock()
-		if len(p) == 0 {
+		if len(in.waiting) == 0 {
+			in.mu.Unlock()
 			return
 		}
+		p := in.waiting[0]
+		in.waiting[0] = nil
+		in.waiting = in.waiting[1:]
+		in.mu.Unlock()
 		if _, err := in.writer.Write(p); err != nil {
 			in.end()
 			return

@@ -83,6 +83,8 @@ func (s *session) handleNext() (left bool, err error) {
 	case agentwire.TypePause, agentwire.TypeResume:
 		s.pauses <- f.Type // there is room: the worker waits for each answer
 	case agentwire.TypeTest:
+		s.dropSignals() // those that came too late for the test before
+		s.feed = nil
 		s.coming = coming{test: &test{args: s.check.Test.Args}}
 	case agentwire.TypeTurn:
 		s.coming = coming{turn: newTurn(s.check.Turn)}
@@ -125,6 +127,17 @@ func (s *session) handleNext() (left bool, err error) {
 		return l.stopping, s.credit.Grant(f.Credit())
 	}
 	return false, nil
+}
+
+// dropSignals forgets the signals that nobody was sent.
+func (s *session) dropSignals() {
+	for {
+		select {
+		case <-s.signals:
+		default:
+			return
+		}
+	}
 }
 
 // takeCredit waits for credit, and takes it for up to n bytes.

@@ -39,7 +39,8 @@ type session struct {
 	// pauses gets Pause and Resume between two turns.
 	pauses chan agentwire.Type
 	coming coming
-	// feed is an interactive program's stdin, nil of any other; signals gets what is to be sent to its processes.
+	// feed is an interactive program's stdin, the test's that came last if it is run on tests, and nil of any other program; signals
+	// gets what is to be sent to its processes.
 	feed    *feed
 	signals chan syscall.Signal
 }
@@ -75,12 +76,11 @@ func (s *session) run() error {
 		return err
 	}
 	start := s.check.Start
-	if start.Interactive {
-		var err error
-		if s.feed, err = newFeed(s.inputs.stdin); err != nil {
+	if start.Interactive && !start.Tests { // each test has its own
+		s.feed = newFeed()
+		if s.inputs.stdin, err = s.feed.open(s.inputs.stdin, jobID); err != nil {
 			return err
 		}
-		s.inputs.stdin = s.feed.reader
 		defer s.feed.close()
 	}
 	s.listen()

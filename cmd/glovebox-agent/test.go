@@ -15,6 +15,8 @@ type test struct {
 	stdin stdin
 	// sealed is what it reads; nil: nothing.
 	sealed *os.File
+	// feed goes on behind that; nil: the program is not interactive.
+	feed *feed
 }
 
 // firstTestID is uid and gid of the first run on a test; each run after it has the next.
@@ -29,6 +31,10 @@ func (s *session) queueTest() error {
 	var err error
 	if s.coming.test.sealed, err = s.coming.test.stdin.seal(); err != nil {
 		return err
+	}
+	if s.check.Start.Interactive {
+		s.feed = newFeed()
+		s.coming.test.feed = s.feed
 	}
 	select {
 	case s.tests <- *s.coming.test:
@@ -106,9 +112,17 @@ func (p keptProgram) renew(id, next uintptr, clean stock) error {
 func (s *session) runTest(start agentwire.Start, t test, id uintptr) error {
 	stderr := s.stream(agentwire.TypeStderr, start)
 	stderr.most, stderr.truncate = agentwire.MaxTestStderr, true
+	stdin := t.sealed
+	if t.feed != nil {
+		var err error
+		if stdin, err = t.feed.open(t.sealed, id); err != nil {
+			return err
+		}
+		defer t.feed.close()
+	}
 	return s.finish(run{
 		name: testsGroup, argv: slices.Concat(start.Command, t.args), env: start.Env, limits: start.Limits,
-		stdin: t.sealed, killed: s.killed, testID: id, noIPC: true, mergeStderr: start.MergeStderr,
+		stdin: stdin, killed: s.killed, signals: s.signals, testID: id, noIPC: true, mergeStderr: start.MergeStderr,
 		stdout: s.stream(agentwire.TypeStdout, start), stderr: stderr,
 		started: func() error { return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}) },
 	})

@@ -315,7 +315,7 @@ func (g *grader) whole(t *attempt, limit time.Duration) (grading.Whole, error) {
 func (g *grader) visibleInputs() (map[string]string, error) {
 	inputs := map[string]string{}
 	for _, t := range g.problem.Tests {
-		if t.Hidden {
+		if t.Hidden || g.problem.Interactive { // the validator alone has it then
 			continue
 		}
 		f, err := g.problem.Open(t.Input)

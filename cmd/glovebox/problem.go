@@ -175,6 +175,9 @@ func (a *app) describe(p *kattis.Problem) error {
 	if slices.ContainsFunc(p.Tests, func(t kattis.Test) bool { return len(t.CheckerArgs) > 0 }) {
 		checker += ", with more in some tests"
 	}
+	if p.Interactive {
+		checker += ", interactive"
+	}
 	if n := p.Limits.Passes; n > 1 {
 		checker += fmt.Sprintf(", up to %d passes", n)
 	}

@@ -19,7 +19,8 @@ type FromHost struct {
 	Turn Turn
 
 	state    hostState
-	input    int64 // of an interactive program since Go, as job.MaxInputTotal counts it
+	input    int64 // of an interactive program since Go, as job.MaxInputTotal counts it; of one that is run on tests in this one, as job.MaxDialogBytes does
+	tested   bool  // a test has come
 	code     int64 // bytes of the turn's, so far
 	resumed  bool
 	start    []byte
@@ -87,7 +88,7 @@ func (h *FromHost) Accept(f Frame) error {
 	case f.Type == TypeGo && (h.state == betweenFiles || h.state == inStdin):
 		h.state = running
 	case f.Type == TypeTest && h.state == running && h.Start.Tests:
-		h.Test, h.bytes, h.state = Test{}, 0, inTest
+		h.Test, h.bytes, h.input, h.tested, h.state = Test{}, 0, 0, true, inTest
 		return f.Decode(&h.Test)
 	case f.Type == TypeStdinData && h.state == inTest:
 		return h.count(int64(len(f.Payload)))
@@ -101,7 +102,7 @@ func (h *FromHost) Accept(f Frame) error {
 		h.state = running
 	case f.Type == TypeDone && h.state == running && (h.Start.Tests || h.Start.Session):
 		h.state = done
-	case (f.Type == TypeStdinData || f.Type == TypeStdinEnd || f.Type == TypeSignal) && h.state == running && h.Start.Interactive:
+	case (f.Type == TypeStdinData || f.Type == TypeStdinEnd || f.Type == TypeSignal) && h.state == running && h.Start.Interactive && h.tested == h.Start.Tests:
 		return h.acceptInput(f)
 	case f.Type == TypeKill && h.state == running:
 	case f.Type == TypeRestart && h.state == running && h.Start.Session:
@@ -153,8 +154,8 @@ func (h *FromHost) finishStart() error {
 		return violation("start is for a session, and for tests or a compile step")
 	case (h.Start.Session && h.Start.PreparedMB > 0) != (len(h.Start.Become) > 0):
 		return violation("start is for a session and a prepared process, and doesn't say what that becomes; or the other way round")
-	case h.Start.Interactive && (h.Start.Session || h.Start.Tests || h.Start.PreparedMB > 0):
-		return violation("start is for an interactive program, and for a session, tests or a prepared process")
+	case h.Start.Interactive && (h.Start.Session || h.Start.PreparedMB > 0):
+		return violation("start is for an interactive program, and for a session or a prepared process")
 	case h.Start.Tests && h.Start.PreparedMB > 0:
 		return violation("start is for tests and a prepared process")
 	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):
@@ -186,6 +187,15 @@ func (h *FromHost) beginTurn(f Frame) error {
 func (h *FromHost) acceptInput(f Frame) error {
 	if f.Type == TypeSignal && (f.Payload[0] == 0 || f.Payload[0] >= 32) {
 		return violation("signal %d", f.Payload[0])
+	}
+	if h.Start.Tests {
+		if f.Type == TypeStdinData {
+			h.input += int64(len(f.Payload))
+		}
+		if h.input > job.MaxDialogBytes {
+			return violation("a program is sent more than %d bytes in a test", job.MaxDialogBytes)
+		}
+		return nil
 	}
 	if h.input += int64(len(f.Payload)) + 1; h.input > job.MaxInputTotal {
 		return violation("an interactive program is sent more than %d bytes", job.MaxInputTotal)

@@ -64,7 +64,7 @@ type Start struct {
 	MergeStderr bool `json:"merge_stderr,omitempty"`
 	// TruncateOutput: a program that prints more than its limit goes on, and the rest is dropped.
 	TruncateOutput bool `json:"truncate_output,omitempty"`
-	// Interactive: the program's stdin goes on behind what comes before Go.
+	// Interactive: the program's stdin goes on behind what comes before Go; with Tests, in each of them.
 	Interactive bool `json:"interactive,omitempty"`
 	// Tests: after Go the program waits to be run on tests, each of which follows it.
 	Tests bool `json:"tests,omitempty"`

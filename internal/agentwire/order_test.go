@@ -522,7 +522,8 @@ func TestFromHost(t *testing.T) {
 		"prepare,becoming session,a,data,go,turn,stdin,go,done", "becoming session,!go", "cold becoming session,!go", "prepare,cold becoming session,!go", "prepare,becoming program,!go",
 		"interactive,a,data,stdin,go,stdin,signal,credit,stdin end,stdin,kill,signal", "interactive,go,stdin end", "interactive,!stdin end", "interactive,!signal", "interactive,stdin,!signal", "interactive,go,!a",
 		"interactive,go,!no signal", "interactive,go,!signal 32", "interactive,64k,go,64k,64k,64k,64k,!signal", "interactive,go,64k,64k,64k,stdin,!64k", "start,go,!signal", "start,go,!stdin end",
-		"interactive tests,!go", "interactive session,!go", "prepare,interactive prepared,!go", "session,go,turn,!signal", "tests,go,!stdin end",
+		"interactive tests,a,data,go,test,stdin,go,stdin,signal,stdin end,stdin,credit,test,go,stdin,done", "interactive tests,go,!stdin", "interactive tests,go,!signal", "interactive tests,go,test,!signal", "interactive tests,go,done,!stdin",
+		"interactive tests,go,test,go,64k,64k,64k,64k,64k,kill", "tests,go,test,go,!stdin", "tests,go,test,go,!signal", "interactive session,!go", "prepare,interactive prepared,!go", "session,go,turn,!signal", "tests,go,!stdin end",
 		"start,stdin,!a", "start,go,!go", "start,go,!stdin", "start,go,!start", "start,a,!start",
 	} {
 		t.Run(frames, func(t *testing.T) {
@@ -539,5 +540,34 @@ func TestFromHost(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDialogBytes: what a program is sent in one test is bounded, and in the next anew.
+func TestDialogBytes(t *testing.T) {
+	t.Parallel()
+	known := hostFrames(t)
+	var h FromHost
+	accept := func(name string) error { return h.Accept(known[name]) }
+	for _, name := range []string{"interactive tests", "go"} {
+		if err := accept(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const full = job.MaxDialogBytes / 65535
+	for range 2 {
+		for _, name := range []string{"test", "64k", "go"} { // what comes first is not counted
+			if err := accept(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range full {
+			if err := accept("64k"); err != nil {
+				t.Fatalf("piece %d: %v", i, err)
+			}
+		}
+	}
+	if err := accept("64k"); !errors.Is(err, ErrProtocol) {
+		t.Errorf("more than %d bytes: got %v", job.MaxDialogBytes, err)
 	}
 }

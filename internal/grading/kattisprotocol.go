@@ -26,8 +26,12 @@ const (
 	passState = "state"
 )
 
+// saidOnStderr is the part of an interactor's report that has the beginning of what it said on stderr.
+const saidOnStderr = "stderr"
+
 // feedbackFiles are the parts of a report, and how long each may be.
 var feedbackFiles = map[string]int{
+	saidOnStderr:       job.ShownOutput,
 	"judgemessage.txt": MaxFeedback, "teammessage.txt": MaxFeedback, "score.txt": MaxFeedback, "score_multiplier.txt": MaxFeedback,
 	nextInput: job.MaxPassInput, passState: job.MaxPassState,
 }
@@ -41,6 +45,8 @@ type Ruling struct {
 	Judge, Team string
 	// Fault says why the verdict is judge_error, without anything that the program wrote.
 	Fault string
+	// Overdue: it was ended, as it had used up its time.
+	Overdue bool
 	// Next is set where the checker accepts a pass and asks for another one: Verdict is that of the test only if there
 	// is none.
 	Next *NextPass

@@ -28,6 +28,8 @@ type Program struct {
 	Stdin []byte
 	// Input, if set, is what the program is sent while it runs: its standard input goes on behind Stdin. Neither Tests nor Turns have it.
 	Input Input
+	// Interactive, with Tests, gives each of them an Input of its own.
+	Interactive bool
 	// MergeStderr gives the program one stream for both its outputs, its stdout. What Glovebox itself says
 	// of it still comes on stderr.
 	MergeStderr bool
@@ -151,6 +153,8 @@ type Test struct {
 	Args []string
 	// Stdin is what the program reads; its Name is for errors only.
 	Stdin File
+	// Input, where the program is Interactive, is what it is sent behind that while it runs. ctx of its Next ends with the run.
+	Input Input
 }
 
 // Test returns what the outcome says of the test that the sandbox did not survive.

@@ -3,7 +3,7 @@
 // data/secret/1.in and data/secret/1.ans; problem.yaml may be missing.
 //
 // [Open] reads a folder, [Read] any file system, into a [Problem]; [Problem.Spec] makes a job of that
-// and a submission. What this build can't judge as the package asks for (interactive problems, custom
+// and a submission. What this build can't judge as the package asks for (submit-answer problems, custom
 // graders, files beside a test's input) is an [*Error],
 // never a verdict that might be wrong. Packages come from strangers: links that lead out of the folder,
 // and more or larger files than are bounded here, are errors, too.

@@ -24,6 +24,8 @@ type Problem struct {
 	Name    string // from problem.yaml; "" if it has none
 	Version string
 	Scoring bool
+	// Interactive: the Validator talks to a submission while both run.
+	Interactive bool
 	// Languages are the codes of those that a submission may be written in; nil for all.
 	Languages []string
 	Limits    Limits
@@ -51,8 +53,10 @@ type Limits struct {
 	CompilationTimeS int64
 	ValidationTimeS  int64 // wall time of a check by the package's own validator
 	ValidationMB     int64 // 0: what the runtime's programs get anyway
-	Passes           int64 // how many times at most a program is run in each test; 1 where the problem is not multi-pass
-	CompilationMB    int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
+	// ValidationOutputMB bounds what the validator of an interactive problem says to a submission.
+	ValidationOutputMB int64
+	Passes             int64 // how many times at most a program is run in each test; 1 where the problem is not multi-pass
+	CompilationMB      int64 // 0: what the runtime's compiler gets anyway; the format's 2048 would be reserved for each submission
 }
 
 // Test is one of the tests, in the order in which they are judged.
@@ -100,8 +104,10 @@ func Read(files fs.FS) (*Problem, error) {
 	if err := r.validators(p, s); err != nil {
 		return nil, err
 	}
-	if key := s.keyOf(multiPass); key != "" && p.Validator == nil {
-		return nil, faultf(problemFile, key, "is multi-pass, and output_validators/ has no validator that is used")
+	for _, typ := range []string{multiPass, interactive} {
+		if key := s.keyOf(typ); key != "" && p.Validator == nil {
+			return nil, faultf(problemFile, key, "is %s, and output_validators/ has no validator that is used", typ)
+		}
 	}
 	data, err := r.data(p)
 	if err != nil {
@@ -113,7 +119,7 @@ func Read(files fs.FS) (*Problem, error) {
 		}
 	}
 	if p.Validator != nil {
-		p.Tests, p.Checker = data.validatedTests(), job.Checker{Kind: job.CheckKattis, Args: s.flags, Passes: p.passes()}
+		p.Tests, p.Checker = data.validatedTests(), job.Checker{Kind: job.CheckKattis, Args: s.flags, Interactive: p.Interactive, Passes: p.passes()}
 	} else if p.Tests, p.Checker, err = data.tests(s.flags); err != nil {
 		return nil, err
 	}

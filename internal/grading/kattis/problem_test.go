@@ -346,6 +346,36 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// TestInteractive: what makes a problem interactive, in each version of the format.
+func TestInteractive(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, yaml, dir string }{
+		{"2025-09", "problem_format_version: 2025-09\ntype: interactive", "output_validator/v.py"},
+		{"2025-09, with a list", "problem_format_version: 2025-09\ntype: [scoring, interactive]", "output_validator/v.py"},
+		{"2023-07", "problem_format_version: 2023-07-draft\ntype: pass-fail interactive", "output_validators/v.py"},
+		{"legacy", "validation: custom interactive", "output_validators/talk/v.py"},
+		{"legacy, with scores", "type: scoring\nvalidation: custom score interactive", "output_validators/v.py"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Read(with("-- problem.yaml --\n"+tt.yaml+"\nlimits: {validation_output: 2}\n-- "+tt.dir+" --\n", "secret/1", "secret/2"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, err := p.Spec(Program{Runtime: "c", Files: []job.File{{Name: "a.c"}}}, Run{Time: time.Second, Validator: "c"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := spec.Checker; !p.Interactive || !c.Interactive || c.Passes != 0 || c.Program.Limits.OutputKB != 2048 || spec.Limits.OutputKB != 8192 || spec.SpecVersion != 10 {
+				t.Errorf("got %v, %+v, %+v, %+v, version %d", p.Interactive, c, c.Program, spec.Limits, spec.SpecVersion)
+			}
+			if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestValidatedGroups: with a validator of its own, a group need not say how much it gives. A score that the validator
 // gives in sample counts nowhere.
 func TestValidatedGroups(t *testing.T) {
@@ -389,11 +419,14 @@ func TestReadErrors(t *testing.T) {
 		{"version", yaml("problem_format_version: 2030-01"), "problem.yaml: problem_format_version: want legacy, legacy-icpc, 2023-07-draft, 2025-09 (got 2030-01)"},
 		{"key twice", yaml("type: scoring\ntype: scoring"), "problem.yaml: "},
 		{"type", yaml("type: race"), "problem.yaml: type: want pass-fail, scoring"},
-		{"interactive", yaml("problem_format_version: 2025-09\ntype: pass-fail interactive"), "problem.yaml: type: interactive problems are not supported yet"},
-		{"interactive, legacy", yaml("validation: custom interactive"), "problem.yaml: validation: interactive problems are not supported yet"},
+		{"interactive, and no validator", yaml("problem_format_version: 2025-09\ntype: pass-fail interactive"), "problem.yaml: type: is interactive, and output_validators/ has no validator that is used"},
+		{"interactive, legacy, and no validator", yaml("validation: custom interactive"), "problem.yaml: validation: is custom, and output_validators/ has no validator"},
+		{"interactive, legacy, and default", yaml("validation: default interactive") + "-- output_validators/v.py --\n", "problem.yaml: validation: is interactive, and output_validators/ has no validator that is used"},
+		{"interactive, and long outputs", yaml("validation: custom interactive\nlimits: {output: 9}") + "-- output_validators/v.py --\n", "problem.yaml: limits: interactive problems with more than 8 MiB of output, or of validation_output, are not supported yet"},
+		{"interactive, and a long validation_output", yaml("validation: custom interactive\nlimits: {validation_output: 9}") + "-- output_validators/v.py --\n", "problem.yaml: limits: interactive problems"},
 		{"multi-pass, and no validator", yaml("problem_format_version: 2025-09\ntype: multi-pass"), "problem.yaml: type: is multi-pass, and output_validators/ has no validator that is used"},
 		{"multi-pass, legacy, and default", yaml("validation: default multi-pass") + "-- output_validators/v.py --\n", "problem.yaml: validation: is multi-pass, and output_validators/ has no validator that is used"},
-		{"multi-pass and interactive", yaml("problem_format_version: 2025-09\ntype: [multi-pass, interactive]") + "-- output_validator/v.py --\n", "problem.yaml: type: interactive problems are not supported yet"},
+		{"multi-pass and interactive", yaml("problem_format_version: 2025-09\ntype: [multi-pass, interactive]") + "-- output_validator/v.py --\n", "problem.yaml: type: interactive problems that are multi-pass, too, are not supported yet"},
 		{"passes", yaml("problem_format_version: 2025-09\ntype: multi-pass\nlimits: {validation_passes: 0}") + "-- output_validator/v.py --\n", "problem.yaml: limits.validation_passes: want a number from 1 to 100 (got 0)"},
 		{"submit-answer", yaml("type: [submit-answer]"), "problem.yaml: type: submit-answer problems are not supported yet"},
 		{"custom, and no validator", yaml("validation: custom"), "problem.yaml: validation: is custom, and output_validators/ has no validator"},

@@ -41,25 +41,35 @@ func (r *reader) settings(p *Problem) (settings, error) {
 			}
 		}
 	}
-	p.Limits = Limits{Timing: timingOf(p.Version), MemoryMB: 2048, OutputMB: 8, CodeKB: 128, CompilationTimeS: 60, ValidationTimeS: 60, Passes: 2}
+	p.Limits = Limits{Timing: timingOf(p.Version), MemoryMB: 2048, OutputMB: 8, ValidationOutputMB: 8, CodeKB: 128, CompilationTimeS: 60, ValidationTimeS: 60, Passes: 2}
 	for _, f := range all {
 		if err := s.read(p, f); err != nil {
 			return s, err
 		}
 	}
 	p.Scoring = slices.Contains(s.types, "scoring")
-	for _, unable := range []string{"interactive", "submit-answer"} {
-		if key := s.keyOf(unable); key != "" {
-			return s, unsupported(problemFile, key, unable+" problems are")
-		}
+	if key := s.keyOf("submit-answer"); key != "" {
+		return s, unsupported(problemFile, key, "submit-answer problems are")
 	}
 	if s.keyOf(multiPass) == "" {
 		p.Limits.Passes = 1
 	}
+	if key := s.keyOf(interactive); key != "" {
+		p.Interactive = true
+		switch {
+		case s.keyOf(multiPass) != "":
+			return s, unsupported(problemFile, key, "interactive problems that are multi-pass, too, are")
+		case max(p.Limits.OutputMB, p.Limits.ValidationOutputMB)<<20 > job.MaxDialogBytes:
+			return s, unsupported(problemFile, "limits", "interactive problems with more than 8 MiB of output, or of validation_output, are")
+		}
+	}
 	return s, r.timeBeside(p)
 }
 
-const multiPass = "multi-pass"
+const (
+	multiPass   = "multi-pass"
+	interactive = "interactive"
+)
 
 // keyOf is the key that gives the problem a type; "" if it is not of it.
 func (s *settings) keyOf(typ string) string {
@@ -239,6 +249,7 @@ func readLimits(f field, p *Problem) error {
 		case "validation_passes":
 			err = whole(f, &l.Passes, job.MaxPasses)
 		case "validation_output":
+			err = whole(f, &l.ValidationOutputMB, mostMB)
 		default:
 			if p.Version == V2025 {
 				err = f.fault("there is no such limit")

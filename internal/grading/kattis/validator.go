@@ -112,5 +112,8 @@ func (p *Problem) checker(run Run) *job.Checker {
 		Runtime: run.Validator, Files: v.Files, Entrypoint: v.Entrypoint, Commands: v.Commands,
 		Limits: job.Limits{WallMS: wall, MemoryMB: p.Limits.ValidationMB, SourceKB: max(job.DefaultLimits.SourceKB, size>>10+1)},
 	}
+	if p.Interactive {
+		c.Program.Limits.OutputKB = p.Limits.ValidationOutputMB << 10
+	}
 	return &c
 }

@@ -9,10 +9,12 @@ import (
 )
 
 // feed sends the program what comes for it, until stop is called. It does not wait for an agent that has stopped to read: Close does,
-// when the stream is closed.
-func (s *Session) feed(ctx context.Context, input sandbox.Input) (stop func()) {
+// when the stream is closed. stopped is closed once no more is sent.
+func (s *Session) feed(ctx context.Context, input sandbox.Input) (stop func(), stopped <-chan struct{}) {
 	ctx, stop = context.WithCancel(ctx)
+	done := make(chan struct{})
 	s.reader.Go(func() {
+		defer close(done)
 		for n := 0; ; {
 			list, err := input.Next(ctx, n)
 			if err != nil { // it says so itself, where that is of interest
@@ -26,7 +28,7 @@ func (s *Session) feed(ctx context.Context, input sandbox.Input) (stop func()) {
 			}
 		}
 	})
-	return stop
+	return stop, done
 }
 
 func (s *Session) sendInput(in job.Input) error {

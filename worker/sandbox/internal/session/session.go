@@ -189,7 +189,7 @@ func (s *Session) Serve(ctx context.Context, task Task, startTimeout time.Durati
 	}
 	stopFeeding := func() {}
 	if p.Input != nil {
-		stopFeeding = s.feed(ctx, p.Input)
+		stopFeeding, _ = s.feed(ctx, p.Input)
 	}
 	overdue, err := s.run(ctx, limit)
 	stopFeeding() // the agent reads little while it collects

@@ -27,6 +27,8 @@ type rogue struct {
 	w    *agentwire.Writer
 	deaf bool          // it reads nothing
 	slow time.Duration // how long it takes over each frame that it reads
+	// sees gets each frame that it reads; nil: nothing does.
+	sees func(agentwire.Frame)
 	// before is called before Serve.
 	before func(*Session)
 
@@ -98,6 +100,9 @@ func (r *rogue) listen() {
 			return
 		}
 		time.Sleep(r.slow)
+		if r.sees != nil {
+			r.sees(f)
+		}
 		switch f.Type {
 		case agentwire.TypeCredit:
 			if err := r.credit.Grant(f.Credit()); err != nil {

@@ -35,7 +35,7 @@ func (s *Session) runTests(ctx context.Context, limit, sendTimeout time.Duration
 		if err := s.awaitTest(ctx, limit); err != nil {
 			return err
 		}
-		overdue, err := s.run(ctx, limit)
+		overdue, err := s.runTest(ctx, t, limit)
 		if overdue {
 			s.Outcome.Lost = true
 		}
@@ -46,6 +46,21 @@ func (s *Session) runTests(ctx context.Context, limit, sendTimeout time.Duration
 			return err
 		}
 	}
+}
+
+// runTest passes on what the program prints, and what it is sent where it is interactive. None of that comes behind its end: it would
+// be the next test's.
+func (s *Session) runTest(ctx context.Context, t sandbox.Test, limit time.Duration) (overdue bool, err error) {
+	if t.Input == nil {
+		return s.run(ctx, limit)
+	}
+	stop, stopped := s.feed(ctx, t.Input)
+	overdue, err = s.run(ctx, limit)
+	stop()
+	if err == nil && !overdue {
+		<-stopped // the stream gives up an agent that reads nothing
+	}
+	return overdue, err
 }
 
 // clearTimeout is how long an agent may take to make all as it was before a test. Later the sandbox is

@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// TestLine: what one side says reaches the other once, in order, its end behind it; one that is killed hears what was said before.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		does func(*line)
+		want []job.Input
+	}{
+		{"said", func(l *line) { l.write([]byte("a\n")) }, []job.Input{{Data: "a\n"}}},
+		{"pieces become one", func(l *line) { l.write([]byte("a")); l.write([]byte("\xff\x00")) }, []job.Input{{Data: "a\xff\x00"}}},
+		{"an end", func(l *line) { l.end() }, []job.Input{{EOF: true}}},
+		{"an end behind the rest", func(l *line) { l.write([]byte("a")); l.end() }, []job.Input{{Data: "a", EOF: true}}},
+		{"killed", func(l *line) { l.write([]byte("a")); l.kill() }, []job.Input{{Data: "a", Signal: "SIGKILL"}}},
+		{"ended, and killed", func(l *line) { l.end(); l.kill() }, []job.Input{{EOF: true, Signal: "SIGKILL"}}},
+		{"nothing", func(l *line) { l.write(nil) }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left
+				l := newLine()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				var got []job.Input
+				done := make(chan error)
+				go func() {
+					for {
+						list, err := l.Next(ctx, len(got))
+						got = append(got, list...)
+						if err != nil {
+							done <- err
+							return
+						}
+					}
+				}()
+				tt.does(l)
+				synctest.Wait()
+				over := errors.New("over")
+				cancel(over)
+				if err := <-done; !errors.Is(err, over) {
+					t.Errorf("got %v", err)
+				}
+				all := job.Input{}
+				for _, in := range got { // the reader may be quicker than the next piece
+					all = job.Input{Data: all.Data + in.Data, EOF: all.EOF || in.EOF, Signal: all.Signal + in.Signal}
+				}
+				var want job.Input
+				if len(tt.want) > 0 {
+					want = tt.want[0]
+				}
+				if d := cmp.Diff(want, all); d != "" {
+					t.Error(d)
+				}
+			})
+		})
+	}
+}
+
+// TestHalfClose: each direction of a dialog ends by itself.
+func TestHalfClose(t *testing.T) {
+	t.Parallel()
+	d := newDialog()
+	d.programSays([]byte("last\n"))
+	d.toInteractor.end() // the program has ended
+	d.interactorSays([]byte("well\n"))
+	if got := d.toInteractor.take(); got != (job.Input{Data: "last\n", EOF: true}) {
+		t.Errorf("the interactor gets %+v", got)
+	}
+	if got := d.toProgram.take(); got != (job.Input{Data: "well\n"}) {
+		t.Errorf("the program gets %+v", got)
+	}
+	d.interactorEnded(true)
+	d.programSays([]byte("more\n")) // it goes on, and nobody hears it
+	if got := d.toProgram.take(); got != (job.Input{EOF: true}) {
+		t.Errorf("the program gets %+v, want an end", got)
+	}
+	select {
+	case <-d.over:
+	default:
+		t.Error("the dialog is not over")
+	}
+	rejected := newDialog()
+	rejected.interactorEnded(false)
+	if got := rejected.toProgram.take(); got != (job.Input{Signal: "SIGKILL"}) {
+		t.Errorf("a program that was rejected gets %+v", got)
+	}
+}
+
+// TestTranscript: who said what, in lines, and no more than is shown.
+func TestTranscript(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		said []string // by the program where it begins with >
+		want string
+	}{
+		{"nothing", nil, ""},
+		{"lines", []string{"<5\n", ">1\n", "<6\n"}, "< 5\n> 1\n< 6\n"},
+		{"lines in pieces", []string{"<5", "<5\n6", "<\n", ">1"}, "< 55\n< 6\n> 1"},
+		{"no line's end before the answer", []string{">1", "<5\n", ">2"}, "> 1\n< 5\n> 2"},
+		{"empty lines", []string{">\n\n", "<\n"}, "> \n> \n< \n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDialog()
+			for _, s := range tt.said {
+				if s[0] == '>' {
+					d.programSays([]byte(s[1:]))
+				} else {
+					d.interactorSays([]byte(s[1:]))
+				}
+			}
+			if got := d.transcript(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	d := newDialog()
+	for range 100 {
+		d.programSays([]byte(strings.Repeat("\n", 10_000)))
+	}
+	if n := len(d.transcript()); n <= job.ShownOutput || n > 8*job.ShownOutput {
+		t.Errorf("a long dialog keeps %d bytes", n)
+	}
+	var none *dialog
+	if none.close(); none.transcript() != "" {
+		t.Error("no dialog says something")
+	}
+}
