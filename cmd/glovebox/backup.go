@@ -82,12 +82,13 @@ func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
 	if err := r.Err(); err != nil {
 		return nil, &failure{exitUsage, err, "--settings names a file that has them; infra/install.sh makes " + operatorSettings}
 	}
-	options, err := redis.ParseURL(records.URL)
-	if err != nil {
-		return nil, usagef("GLOVEBOX_REDIS_URL can't be read: want redis://user:password@host:port/db") // it holds a password
-	}
 	client, err := redisconn.Open(ctx, records.URL)
 	if err != nil {
+		return nil, &failure{exitGlovebox, err, "GLOVEBOX_REDIS_URL says which Redis, and as whom"}
+	}
+	options, err := server(ctx, records.URL)
+	if err != nil {
+		client.Close()
 		return nil, &failure{exitGlovebox, err, "GLOVEBOX_REDIS_URL says which Redis, and as whom"}
 	}
 	objects, err := artifacts.Open(ctx, bucket)
@@ -101,6 +102,15 @@ func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
 		return nil, &failure{exitGlovebox, err, "the GLOVEBOX_S3_… variables say which bucket"}
 	}
 	return &kept{options, client, objects}, nil
+}
+
+// server is the Redis that takes writes now, which gives a snapshot.
+func server(ctx context.Context, url string) (*redis.Options, error) {
+	address, err := redisconn.Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	return address.Server(ctx)
 }
 
 func (a *app) backup(ctx context.Context, path, settings string) (err error) {

@@ -173,7 +173,7 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 		return Run{}, fmt.Errorf("begin run: %w", err)
 	}
 	most := s.mostRecorded(terms)
-	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
+	held, err := openRunScript.Run(ctx, s.lasting, tenant, script.Args{
 		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hashAsked(n.Asked), "size": runCost + size + textCost(len(n.Callback)), "most_recorded": most, "over_budget": overBudget != nil,
 	}, append(fields, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
 		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds())...).Text()
@@ -387,7 +387,7 @@ type RunEnd struct {
 // EndRun ends the run as it was read. It fails with ErrRunStale where that has changed; one that has ended
 // is left as it is.
 func (s *Store) EndRun(ctx context.Context, r Run, e RunEnd) error {
-	answer, err := endRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "rev": r.rev, "status": string(e.Status), "outputs": e.Outputs, "note": job.Clip(e.Note, maxRunNote)}).Text()
+	answer, err := endRunScript.Run(ctx, s.lasting, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "rev": r.rev, "status": string(e.Status), "outputs": e.Outputs, "note": job.Clip(e.Note, maxRunNote)}).Text()
 	if err != nil {
 		return fmt.Errorf("end run: %w", err)
 	}
