@@ -96,11 +96,11 @@ func (g *RedisGroup) whole(tb testing.TB) bool {
 		}
 	}
 	primary := g.Primary(tb)
-	return primary != nil && primary.replicas() == 2
+	return primary != nil && primary.Replicas() == 2
 }
 
-// replicas is how many follow this server, and have all that it had.
-func (r *RedisServer) replicas() int {
+// Replicas is how many follow this server, and have all that it had.
+func (r *RedisServer) Replicas() int {
 	c := r.admin()
 	defer c.Close()
 	said, err := c.Info(context.Background(), "replication").Bytes()

@@ -42,7 +42,7 @@ func (s *Store) listen(ctx context.Context, channel string) *Listener {
 		followers: newWaiters(), changed: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	// The channel pings, so that it notices a peer that is gone, also one that says nothing
-	// any more (redisconn), and reconnects and subscribes again for as long as it takes. Who
+	// any more (redisconn), and reconnects and subscribes again for as long as it takes. Whoever
 	// waits also looks for itself now and then.
 	received := l.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(redisconn.HealthCheck))
 	l.running.Go(func() {

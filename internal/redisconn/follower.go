@@ -103,14 +103,14 @@ func (f *follower) follow(ctx context.Context, clients []*redis.SentinelClient) 
 	}
 }
 
-// closeOthers closes what leads to another server. Who reads or writes there fails at once, and dials anew.
+// closeOthers closes what leads to another server. A call that waits there fails at once, and the next one dials anew.
 func (f *follower) closeOthers(primary string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for c, addr := range f.open {
 		if addr != primary {
 			if t, ok := c.(*tls.Conn); ok {
-				c = t.NetConn() // a farewell to who doesn't listen would take seconds
+				c = t.NetConn() // a farewell that nobody hears would take seconds
 			}
 			_ = c.Close() // its owner closes it once more, and takes it off the list then
 		}
