@@ -64,20 +64,10 @@ func (k *kept) close() {
 
 // openKept reads which they are, and connects.
 func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
-	getenv := a.getenv
-	if settings == "" && getenv("GLOVEBOX_REDIS_URL") == "" && getenv("GLOVEBOX_REDIS_URL_FILE") == "" {
-		if _, err := os.Stat(operatorSettings); err == nil {
-			settings = operatorSettings
-		}
+	r, err := a.operatorReader(settings)
+	if err != nil {
+		return nil, err
 	}
-	if settings != "" {
-		file, err := config.ReadFile(settings)
-		if err != nil {
-			return nil, err
-		}
-		getenv = file.Get
-	}
-	r := config.NewReader(getenv)
 	records, bucket := r.Redis(), r.S3()
 	if err := r.Err(); err != nil {
 		return nil, &failure{exitUsage, err, "--settings names a file that has them; infra/install.sh makes " + operatorSettings}
@@ -102,6 +92,24 @@ func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
 		return nil, &failure{exitGlovebox, err, "the GLOVEBOX_S3_… variables say which bucket"}
 	}
 	return &kept{options, client, objects}, nil
+}
+
+// operatorReader reads the operator's settings: of the environment, of the file, or of that of infra/install.sh.
+func (a *app) operatorReader(settings string) (*config.Reader, error) {
+	getenv := a.getenv
+	if settings == "" && getenv("GLOVEBOX_REDIS_URL") == "" && getenv("GLOVEBOX_REDIS_URL_FILE") == "" {
+		if _, err := os.Stat(operatorSettings); err == nil {
+			settings = operatorSettings
+		}
+	}
+	if settings != "" {
+		file, err := config.ReadFile(settings)
+		if err != nil {
+			return nil, err
+		}
+		getenv = file.Get
+	}
+	return config.NewReader(getenv), nil
 }
 
 // server is the Redis that takes writes now, which gives a snapshot.
