@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -144,6 +144,9 @@ test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000
 schedules = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSimulate$$' ./internal/record/
+
+failover: ## Sentinels: each server in turn killed, the primary silent, and what that loses with which settings; takes minutes
+	$(call timed,failover,GLOVEBOX_FAILOVERS=1 go test -count=1 -timeout 30m -v -run 'TestFailovers|TestPrimary' ./internal/record)
 
 simulate-record: ## SCHEDULES random schedules of everything that changes a record, on a real Redis; GLOVEBOX_SIMULATE_SEED=N: one of them
 	$(call timed,simulate the record,$(call schedules,$(SCHEDULES)))

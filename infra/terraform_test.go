@@ -13,6 +13,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // The module has no compiler that knows Glovebox: these tests hold what it writes against what
@@ -133,8 +134,8 @@ func TestTerraformSettingsAreTaken(t *testing.T) {
 	if err != nil || len(worker.Warnings) > 0 {
 		t.Errorf("the worker: %v, warnings %q", err, worker.Warnings)
 	}
-	if name := redisacl.WorkerName(worker.Redis.URL); name != "default" {
-		t.Errorf("the worker's name begins with %q, want its pool's", name)
+	if address, err := redisconn.Parse(worker.Redis.URL); err != nil || redisacl.WorkerName(address.Options.Username) != "default" {
+		t.Errorf("%v; want that the worker's name begins with its pool's", err)
 	}
 	api, err := config.ReadAPI(environment("api", config.File{
 		"GLOVEBOX_REDIS_URL":   "rediss://glovebox-api:password-of-the_api-0001@" + redis,

@@ -47,6 +47,7 @@ func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 		})
 	}
 	every(fleet.BeatInterval, "beat", w.beat)
+	every(fleet.BeatInterval, "obey the operator", w.obey)
 	every(publishInterval, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
 	loops.Go(func() { w.monitor(accepting) })
@@ -61,7 +62,12 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs}
+	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs, Warm: map[string]int{}}
+	for _, r := range w.Runtimes.List() {
+		if n := w.Sandboxes.WarmOf(r.Image()); n > 0 {
+			beat.Warm[r.Name] = n
+		}
+	}
 	if why := w.paused(); why != nil {
 		beat.Paused = agentwire.Printable(why.Error(), maxPauseReason)
 	}

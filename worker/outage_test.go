@@ -11,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -240,4 +244,38 @@ func podmanCLI(t *testing.T, args ...string) (string, error) {
 		err = fmt.Errorf("%w: %s", err, exit.Stderr)
 	}
 	return strings.TrimSpace(string(out)), err
+}
+
+// A worker that its operator drains ends what it runs and takes nothing more, until it is resumed.
+func TestDrainedByItsOperator(t *testing.T) {
+	t.Parallel()
+	g := start(t, func(*worker.Config) {})
+	admin, err := record.Open(t.Context(), record.Config{URL: g.redis.Admin()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	rdb := admin.Redis().(*redis.Client)
+	living, _, err := fleet.List(t.Context(), rdb)
+	if err != nil || len(living) != 1 {
+		t.Fatalf("got %+v, %v; want the worker", living, err)
+	}
+	id := living[0].ID
+	if err := fleet.Drain(t.Context(), rdb, id, living); err != nil {
+		t.Fatal(err)
+	}
+	g.says(pauses)
+	gbtest.Eventually(t, "it says so", func() bool {
+		living, _, err = fleet.List(t.Context(), rdb)
+		return err == nil && len(living) == 1 && living[0].Drained && strings.Contains(living[0].Paused, "drained by its operator")
+	})
+	queued := g.submit(chart)
+	if j := g.state(queued, job.Queued); j.Attempts != 0 {
+		t.Errorf("got %d attempts", j.Attempts)
+	}
+	if err := fleet.Resume(t.Context(), rdb, id); err != nil {
+		t.Fatal(err)
+	}
+	g.says(goesOn)
+	g.state(queued, job.Succeeded)
 }

@@ -24,8 +24,11 @@ const (
 // ProbeID is the job id of the program that a probe runs.
 const ProbeID = "probe"
 
-// ping fails if Podman or S3 is away.
+// ping fails if Podman or S3 is away, or an operator has drained the worker.
 func (w *Worker) ping(ctx context.Context) error {
+	if w.drained.Load() {
+		return errDrainedByOperator
+	}
 	for _, ping := range []func(context.Context) error{w.Sandboxes.Ping, w.Objects.Ping} {
 		bounded, cancel := context.WithTimeout(ctx, pingTimeout)
 		err := ping(bounded)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -119,6 +120,7 @@ type Worker struct {
 	consumer *consumer
 	sessions *sessionConsumer
 	breaker  breaker
+	drained  atomic.Bool      // by the operator
 	offer    *fleet.Offer     // the names of what this worker can run
 	tests    *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/version"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
@@ -31,7 +32,11 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
   --version [--json]       print what this program was built from
 
   GLOVEBOX_REDIS_URL       redis://glovebox-worker:password@host:6379/0 ("glovebox
-                           redis-acl" makes the user), noeviction, AOF on
+                           redis-acl" makes the user), noeviction, AOF on; or with Sentinels
+                           redis+sentinel://glovebox-worker:password@s1,s2,s3/0?master=NAME
+  GLOVEBOX_REDIS_WAIT_REPLICAS
+                           how many replicas of Redis have to have the end of a job before
+                           it counts, the same for every api and worker  (default: 0)
   GLOVEBOX_S3_ENDPOINT     https://… of an S3-compatible store; empty for AWS
   GLOVEBOX_S3_REGION       such as eu-central-1
   GLOVEBOX_S3_BUCKET       private bucket for what jobs make
@@ -149,7 +154,11 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	id := workerID(c.Redis.URL)
+	address, err := redisconn.Parse(c.Redis.URL)
+	if err != nil {
+		return fmt.Errorf("GLOVEBOX_REDIS_URL %w", err)
+	}
+	id := workerID(address.Options.Username)
 	tracer, err := c.Tracing.Open(ctx, "glovebox-worker", id, log)
 	if err != nil {
 		return err
@@ -172,8 +181,8 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 // workerID is new for every run: a restarted worker must not be taken for the one
 // that died while it ran jobs. It begins with the name of the worker's user in Redis, if that
 // user is for one worker only, or else with the host's name.
-func workerID(redisURL string) string {
-	name := redisacl.WorkerName(redisURL)
+func workerID(redisUser string) string {
+	name := redisacl.WorkerName(redisUser)
 	if name == "" {
 		var err error
 		if name, err = os.Hostname(); err != nil {

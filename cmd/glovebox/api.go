@@ -35,7 +35,16 @@ code of anybody, so it belongs on hosts where no worker is.
 It is told everything by its environment (a secret can be in a file: NAME_FILE=path):
 
   GLOVEBOX_REDIS_URL        redis://glovebox-api:password@host:6379/0 ("glovebox redis-acl"
-                            makes the user), noeviction, AOF on
+                            makes the user), noeviction, AOF on; rediss:// for TLS; or with
+                            Sentinels, whose own password, if they have one, is a parameter:
+                            redis+sentinel://glovebox-api:password@s1:26379,s2:26379,s3:26379/0?
+                            master=NAME&sentinel_password=PASSWORD
+  GLOVEBOX_REDIS_WAIT_REPLICAS
+                            how many replicas of Redis have to have a job, its end or an attempt
+                            at a delivery before that is confirmed, 0 to 5; the same for every api
+                            and worker. Where they haven't within a second, a submission is
+                            answered 503 and may be sent again under its idempotency key
+                            (default: 0)
   GLOVEBOX_S3_ENDPOINT      https://… of an S3-compatible store; empty for AWS
   GLOVEBOX_S3_REGION        such as eu-central-1
   GLOVEBOX_S3_BUCKET        private bucket for what jobs make

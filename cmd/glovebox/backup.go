@@ -64,30 +64,21 @@ func (k *kept) close() {
 
 // openKept reads which they are, and connects.
 func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
-	getenv := a.getenv
-	if settings == "" && getenv("GLOVEBOX_REDIS_URL") == "" && getenv("GLOVEBOX_REDIS_URL_FILE") == "" {
-		if _, err := os.Stat(operatorSettings); err == nil {
-			settings = operatorSettings
-		}
+	r, err := a.operatorReader(settings)
+	if err != nil {
+		return nil, err
 	}
-	if settings != "" {
-		file, err := config.ReadFile(settings)
-		if err != nil {
-			return nil, err
-		}
-		getenv = file.Get
-	}
-	r := config.NewReader(getenv)
 	records, bucket := r.Redis(), r.S3()
 	if err := r.Err(); err != nil {
 		return nil, &failure{exitUsage, err, "--settings names a file that has them; infra/install.sh makes " + operatorSettings}
 	}
-	options, err := redis.ParseURL(records.URL)
-	if err != nil {
-		return nil, usagef("GLOVEBOX_REDIS_URL can't be read: want redis://user:password@host:port/db") // it holds a password
-	}
 	client, err := redisconn.Open(ctx, records.URL)
 	if err != nil {
+		return nil, &failure{exitGlovebox, err, "GLOVEBOX_REDIS_URL says which Redis, and as whom"}
+	}
+	options, err := server(ctx, records.URL)
+	if err != nil {
+		client.Close()
 		return nil, &failure{exitGlovebox, err, "GLOVEBOX_REDIS_URL says which Redis, and as whom"}
 	}
 	objects, err := artifacts.Open(ctx, bucket)
@@ -101,6 +92,33 @@ func (a *app) openKept(ctx context.Context, settings string) (*kept, error) {
 		return nil, &failure{exitGlovebox, err, "the GLOVEBOX_S3_… variables say which bucket"}
 	}
 	return &kept{options, client, objects}, nil
+}
+
+// operatorReader reads the operator's settings: of the environment, of the file, or of that of infra/install.sh.
+func (a *app) operatorReader(settings string) (*config.Reader, error) {
+	getenv := a.getenv
+	if settings == "" && getenv("GLOVEBOX_REDIS_URL") == "" && getenv("GLOVEBOX_REDIS_URL_FILE") == "" {
+		if _, err := os.Stat(operatorSettings); err == nil {
+			settings = operatorSettings
+		}
+	}
+	if settings != "" {
+		file, err := config.ReadFile(settings)
+		if err != nil {
+			return nil, err
+		}
+		getenv = file.Get
+	}
+	return config.NewReader(getenv), nil
+}
+
+// server is the Redis that takes writes now, which gives a snapshot.
+func server(ctx context.Context, url string) (*redis.Options, error) {
+	address, err := redisconn.Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	return address.Server(ctx)
 }
 
 func (a *app) backup(ctx context.Context, path, settings string) (err error) {

@@ -117,6 +117,7 @@ Exit codes:
 		{serverGroup, a.tenantCommand()},
 		{serverGroup, a.policyCommand()},
 		{serverGroup, a.redisACLCommand()},
+		{serverGroup, a.fleetCommand()},
 		{serverGroup, a.auditCommand()},
 		{serverGroup, a.backupCommand()},
 		{serverGroup, a.restoreCommand()},

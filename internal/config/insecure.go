@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // insecureVariable names what the operator accepts although others on the network could
@@ -42,16 +43,18 @@ func (r *Reader) insecure(redisURL string, s3 artifacts.Config, publicURL string
 		}
 		r.Fault(name, "%s: %s, or accept it with %s=%s", what, mend, insecureVariable, word)
 	}
-	if u, err := url.Parse(redisURL); err == nil && redisURL != "" {
-		password, _ := u.User.Password() // nil has none
-		switch remote := u.Scheme != "unix" && !local(u.Hostname()); {
+	if address, err := redisconn.Parse(redisURL); err == nil {
+		password := address.Options.Password
+		switch remote := slices.ContainsFunc(address.Hosts, func(host string) bool { return !local(host) }); {
 		case password == "" && remote:
 			refuse(insecureRedis, "GLOVEBOX_REDIS_URL", "has no password, so whoever reaches Redis reads and writes every job",
 				`"glovebox redis-acl" makes users with passwords`)
 		case password == "":
 			warnings = append(warnings, "GLOVEBOX_REDIS_URL has no password: every user of this machine reads and writes every job")
-		case remote && u.Scheme != "rediss":
+		case remote && address.Options.TLSConfig == nil:
 			warnings = append(warnings, "GLOVEBOX_REDIS_URL leads to another machine without TLS: whoever is on the network reads passwords and jobs")
+		case remote && address.Sentinels != nil && !address.Sentinels.HavePassword():
+			warnings = append(warnings, "GLOVEBOX_REDIS_URL has no sentinel_password: whoever reaches the Sentinels can have any server made the primary")
 		}
 	}
 	for name, endpoint := range map[string]string{"GLOVEBOX_S3_ENDPOINT": s3.Endpoint, "GLOVEBOX_S3_PUBLIC_ENDPOINT": s3.PublicEndpoint} {

@@ -17,6 +17,7 @@ import (
 	"github.com/glovebox-run/glovebox/attest"
 	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -348,8 +349,13 @@ const minToken = 20
 
 // Redis reads where the records are, and how long jobs are kept.
 func (r *Reader) Redis() record.Config {
+	url := r.RequiredSecret("GLOVEBOX_REDIS_URL", redisconn.Forms)
+	if _, err := redisconn.Parse(url); err != nil && url != "" {
+		r.Fault("GLOVEBOX_REDIS_URL", "%v", err)
+	}
 	return record.Config{
-		URL:        r.RequiredSecret("GLOVEBOX_REDIS_URL", "redis://user:password@host:port/db"),
+		URL:        url,
+		Replicas:   r.Int("GLOVEBOX_REDIS_WAIT_REPLICAS", 0, 0, 5),
 		Retention:  r.Count("GLOVEBOX_RETENTION_SECONDS", time.Second, 7*24*60*60, 1, job.MaxRetentionSeconds),
 		ResultLife: r.Count("GLOVEBOX_RESULT_SECONDS", time.Second, 60*60, 1, job.MaxRetentionSeconds),
 	}

@@ -29,6 +29,8 @@ type Worker struct {
 	Concurrency int `json:"concurrency"`
 	// Jobs are the ids that it runs; the reaper takes back what it does not name.
 	Jobs []string `json:"jobs"`
+	// Warm is how many started sandboxes wait, by runtime.
+	Warm map[string]int `json:"warm,omitempty"`
 	// Paused is why it takes no jobs, "" when it does.
 	Paused string `json:"paused,omitempty"`
 }

@@ -51,12 +51,18 @@ func (r *RedisServer) as(user string) string {
 	return url + "?dial_timeout=1m&read_timeout=1m&write_timeout=1m"
 }
 
-// Redis starts a redis-server whose data survives Kill and Restart. The test fails if
+// Redis starts a redis-server, with more arguments, whose data survives Kill and Restart. The test fails if
 // Redis refuses anything to a role.
-func Redis(tb testing.TB) *RedisServer {
+func Redis(tb testing.TB, more ...string) *RedisServer {
+	tb.Helper()
+	return redisServer(tb, rand.Text(), more...)
+}
+
+// redisServer is Redis with a password for all users, and more arguments.
+func redisServer(tb testing.TB, password string, more ...string) *RedisServer {
 	tb.Helper()
 	Require(tb, "redis")
-	r := &RedisServer{Addr: Addr(tb), Password: rand.Text(), Dir: tb.TempDir()}
+	r := &RedisServer{Addr: Addr(tb), Password: password, Dir: tb.TempDir()}
 	users := filepath.Join(tb.TempDir(), "users.acl")
 	list := "user " + anyRole + " " + redisacl.AnyRole(r.Password) + "\n"
 	for _, role := range []redisacl.Role{redisacl.API, redisacl.Worker, redisacl.Metrics, redisacl.Admin} {
@@ -73,10 +79,10 @@ func Redis(tb testing.TB) *RedisServer {
 	if _, ok := tb.(*testing.B); ok {
 		sync = "always"
 	}
-	r.Process = Start(tb, []string{
+	r.Process = Start(tb, append([]string{
 		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", r.Dir, "--aclfile", users,
 		"--appendonly", "yes", "--appendfsync", sync, "--save", "", "--maxmemory-policy", "noeviction",
-	}, nil, r.ready)
+	}, more...), nil, r.ready)
 	tb.Cleanup(func() { r.reportRefusals(tb) })
 	return r
 }
@@ -102,12 +108,7 @@ func (r *RedisServer) ready() bool {
 
 // Refusals lists what Redis refused to roles since it started, as far as it remembers.
 func (r *RedisServer) Refusals() (list []string, err error) {
-	o, err := redis.ParseURL(r.Admin())
-	if err != nil {
-		return nil, err
-	}
-	o.MaxRetries, o.DialerRetries, o.DialTimeout, o.ReadTimeout = -1, 1, time.Second, time.Second
-	admin := redis.NewClient(o)
+	admin := r.admin()
 	defer admin.Close()
 	refused, err := admin.ACLLog(context.Background(), 128).Result() // all that it keeps; clean-ups have no tb.Context
 	for _, e := range refused {
@@ -130,4 +131,17 @@ func (r *RedisServer) reportRefusals(tb testing.TB) {
 	for _, refused := range list {
 		tb.Errorf("Redis refused %s: if the role needs it, add it to internal/redisacl/table.go", refused)
 	}
+}
+
+// admin is a client that waits for nothing.
+func (r *RedisServer) admin() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: r.Addr, Username: string(redisacl.Admin), Password: r.Password, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: time.Second,
+	})
+}
+
+// RedisCluster is a server that speaks the cluster protocol, and has no slots.
+func RedisCluster(tb testing.TB) *RedisServer {
+	tb.Helper()
+	return redisServer(tb, rand.Text(), "--cluster-enabled", "yes")
 }

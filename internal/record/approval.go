@@ -55,7 +55,7 @@ func (s *Store) Approve(ctx context.Context, j Job, a job.Approval) error {
 		return fmt.Errorf("encode approval: %w", err)
 	}
 	now := s.now()
-	answer, err := approveScript.Run(ctx, s.rdb, j.Tenant, script.Args{
+	answer, err := approveScript.Run(ctx, s.lasting, j.Tenant, script.Args{
 		"id": j.ID, "now": now, "due": now.Add(sweepDelay), "window": window, "hold": j.holdText, "approval": b, "size": textCost(len(b)),
 	}).Slice()
 	if err != nil {

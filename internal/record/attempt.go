@@ -135,7 +135,7 @@ func (s *Store) Attempted(ctx context.Context, d Delivery, o Outcome, p Pace) er
 	for i, pause := range p.Pauses {
 		pauses[i] = pause.Milliseconds()
 	}
-	answer, err := deliverScript.Run(ctx, s.rdb, d.Tenant, script.Args{
+	answer, err := deliverScript.Run(ctx, s.lasting, d.Tenant, script.Args{
 		"id": d.ID, "attempt": d.Attempt, "now": s.now(), "state": string(o.State), "due": o.Next, "status": o.Status, "problem": o.Problem, "retention": s.retention,
 		"began": o.Began, "entry": entry, "endpoint": d.EndpointID, "url": url, "most": p.Most,
 		"disabled_event": newsOfAttempt(d, job.EventEndpointDisabled), "enabled_event": newsOfAttempt(d, job.EventEndpointEnabled),
@@ -212,7 +212,7 @@ func (s *Store) Redeliver(ctx context.Context, tenant string, ids []string) ([]R
 		rest[i] = id
 	}
 	now := s.now()
-	answer, err := redeliverScript.Run(ctx, s.rdb, tenant, script.Args{"now": now, "again": now.Add(waitCheck)}, rest...).Slice()
+	answer, err := redeliverScript.Run(ctx, s.lasting, tenant, script.Args{"now": now, "again": now.Add(waitCheck)}, rest...).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("deliver once more: %w", err)
 	}

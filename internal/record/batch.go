@@ -115,7 +115,7 @@ func (s *Store) OpenBatch(ctx context.Context, tenant string, o job.BatchOptions
 	}
 	optionsSum := sha256.Sum256(options)
 	size, most := batchCost+textCost(len(metadata))+2*textCost(len(callback)), s.mostRecorded(terms)
-	held, err := openBatchScript.Run(ctx, s.rdb, tenant, script.Args{
+	held, err := openBatchScript.Run(ctx, s.lasting, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(batchPatience), "key": hashKey(key), "options": hex.EncodeToString(optionsSum[:8]),
 		"size": size, "most_recorded": most,
 	}, "callback", callback, "delivery", delivery, "message", MessageID(id, job.EventBatchCompleted), "metadata", metadata, "retention", s.Retention(terms).Milliseconds()).Text()
@@ -192,7 +192,7 @@ func (s *Store) SealBatch(ctx context.Context, id string, total int) (Batch, err
 	if !ok {
 		return Batch{}, job.ErrNotFound
 	}
-	answer, err := sealBatchScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "now": s.now(), "total": total}).Text()
+	answer, err := sealBatchScript.Run(ctx, s.lasting, tenant, script.Args{"id": id, "now": s.now(), "total": total}).Text()
 	if err != nil {
 		return Batch{}, fmt.Errorf("seal batch: %w", err)
 	}

@@ -236,7 +236,7 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 
 // createSome runs the create script, and enqueues what it released.
 func (s *Store) createSome(ctx context.Context, tenant string, a script.Args, list []any) (words []any, err error) {
-	answer, err := createScript.Run(ctx, s.rdb, tenant, a, list...).Slice()
+	answer, err := createScript.Run(ctx, s.lasting, tenant, a, list...).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}

@@ -168,7 +168,7 @@ const MaxInline = 64 << 10
 // waiters' wake-up are one step. It fails with job.ErrNotFound, ErrStale or job.ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
-	answer, err := endScript.Run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker, "from": string(e.From)})).Slice()
+	answer, err := endScript.Run(ctx, s.lasting, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker, "from": string(e.From)})).Slice()
 	if err != nil {
 		return fmt.Errorf("end job: %w", err)
 	}
@@ -187,7 +187,7 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 		return "", err
 	}
 	ending := Ending{Status: job.Canceled, Result: result}
-	answer, err := cancelScript.Run(ctx, s.rdb, j.Tenant, s.finishArgs(ctx, j, ending, script.Args{"reason": 1})).Slice()
+	answer, err := cancelScript.Run(ctx, s.lasting, j.Tenant, s.finishArgs(ctx, j, ending, script.Args{"reason": 1})).Slice()
 	if err != nil {
 		return "", fmt.Errorf("cancel job: %w", err)
 	}

@@ -41,9 +41,8 @@ func (s *Store) listen(ctx context.Context, channel string) *Listener {
 		pubsub: s.rdb.Subscribe(ctx, channel), waiters: newWaiters(), calls: newWaiters(),
 		followers: newWaiters(), changed: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
-	// The channel pings, so that it notices a peer that is gone, and reconnects and
-	// subscribes again for as long as it takes. It does not wait for the answer: a
-	// network that swallows everything is found by TCP, after minutes, which is why who
+	// The channel pings, so that it notices a peer that is gone, also one that says nothing
+	// any more (redisconn), and reconnects and subscribes again for as long as it takes. Whoever
 	// waits also looks for itself now and then.
 	received := l.pubsub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(redisconn.HealthCheck))
 	l.running.Go(func() {

@@ -3,11 +3,12 @@ package record
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
 // outagePause is what a call takes longer that Redis didn't answer. asynq asks for the
@@ -38,7 +39,7 @@ func (o outage) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (o outage) after(ctx context.Context, err error) {
 	var answer redis.Error // also redis.Nil
-	if err == nil || errors.As(err, &answer) && !strings.HasPrefix(err.Error(), "LOADING ") {
+	if err == nil || errors.As(err, &answer) && !redisconn.Away(err) {
 		o.store.uptime.beat(o.store.now())
 		return
 	}

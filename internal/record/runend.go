@@ -45,7 +45,7 @@ type RunEnd struct {
 // EndRun ends the run as it was read. It fails with ErrRunStale where that has changed; one that has ended
 // is left as it is.
 func (s *Store) EndRun(ctx context.Context, r Run, e RunEnd) error {
-	answer, err := endRunScript.Run(ctx, s.rdb, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "rev": r.rev, "status": string(e.Status), "outputs": e.Outputs, "note": job.Clip(e.Note, maxRunNote)}).Text()
+	answer, err := endRunScript.Run(ctx, s.lasting, r.Tenant, script.Args{"id": r.ID, "now": s.now(), "rev": r.rev, "status": string(e.Status), "outputs": e.Outputs, "note": job.Clip(e.Note, maxRunNote)}).Text()
 	if err != nil {
 		return fmt.Errorf("end run: %w", err)
 	}

@@ -86,7 +86,7 @@ func (s *Store) OpenRun(ctx context.Context, tenant string, n NewRun) (Run, erro
 		return Run{}, fmt.Errorf("begin run: %w", err)
 	}
 	most := s.mostRecorded(terms)
-	held, err := openRunScript.Run(ctx, s.rdb, tenant, script.Args{
+	held, err := openRunScript.Run(ctx, s.lasting, tenant, script.Args{
 		"id": id, "now": s.now(), "key": hashKey(n.Key), "options": hashAsked(n.Asked), "size": runCost + size + textCost(len(n.Callback)), "most_recorded": most, "over_budget": overBudget != nil,
 	}, append(fields, "delivery", delivery, "message", MessageID(id, job.EventPipelineCompleted),
 		"deadline", ms(n.Deadline), "retention", s.Retention(terms).Milliseconds())...).Text()

@@ -75,7 +75,7 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	if b := settings.Budget; b != nil && b.CPUMS > 0 {
 		fields = append(fields, "budget_cpu_ms", b.CPUMS)
 	}
-	word, err := openSessionScript.Run(ctx, s.rdb, tenant, script.Args{
+	word, err := openSessionScript.Run(ctx, s.lasting, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(asked), "over_budget": overBudget != nil, "most_sessions": most,
 		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
 	}, fields...).Text()

@@ -30,7 +30,7 @@ func (s *Store) endSession(ctx context.Context, id, worker string, end job.Sessi
 	if !ok {
 		return job.ErrNoSession
 	}
-	word, err := endSessionScript.Run(ctx, s.rdb, tenant, script.Args{
+	word, err := endSessionScript.Run(ctx, s.lasting, tenant, script.Args{
 		"id": id, "now": s.now(), "worker": worker, "reason": end.Reason, "message": end.Message, "expired": expired,
 		"event": MessageID("session "+id, job.EventSessionEnded), "default_retention": s.retention,
 	}).Text()

@@ -91,7 +91,7 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 		}
 	}
 	mostRecorded := s.mostRecorded(terms)
-	word, err := turnScript.Run(ctx, s.rdb, tenant, script.Args{
+	word, err := turnScript.Run(ctx, s.lasting, tenant, script.Args{
 		"session": session, "id": id, "now": s.now(), "options": options, "most_waiting": job.MaxWaitingTurns,
 		"context": cmp.Or(n.Place.Context, job.MainContext), "language": n.Place.Language, "expect": expect,
 		"hold": until, "held_event": MessageID(id, job.EventHeld), "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,

@@ -65,7 +65,7 @@ func (s *Store) RotateSigning(ctx context.Context, tenant string, keep time.Dura
 }
 
 func (s *Store) rotateSigning(ctx context.Context, tenant, of string, keep time.Duration) (Signing, error) {
-	answer, err := rotateSigningScript.Run(ctx, s.rdb, tenant, script.Args{"of": of, "now": s.now(), "keep": keep}).Slice()
+	answer, err := rotateSigningScript.Run(ctx, s.lasting, tenant, script.Args{"of": of, "now": s.now(), "keep": keep}).Slice()
 	if err != nil {
 		return Signing{}, fmt.Errorf("rotate webhook secret: %w", err)
 	}

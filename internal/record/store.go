@@ -25,8 +25,11 @@ var (
 
 // Config says where the records live and how long.
 type Config struct {
-	// URL of Redis: redis://[user]:password@host:port/db, rediss:// for TLS.
+	// URL of Redis, of one server or of Sentinels: see redisconn.Parse.
 	URL string
+	// Replicas is how many replicas of Redis have to have a job, its end or an attempt at a delivery before that
+	// is confirmed to anybody. Defaults to 0.
+	Replicas int
 	// Retention is how long a job is kept after its end, at most, and unless it or its
 	// tenant asks for less; the same for every process of a deployment. Defaults to 7 days.
 	Retention time.Duration
@@ -55,6 +58,8 @@ type Store struct {
 	Fleet *fleet.Fleet
 
 	rdb         *redis.Client
+	lasting     redis.Scripter // rdb, for what replicas confirm
+	replicas    int
 	retention   time.Duration
 	resultLife  time.Duration
 	recordBytes int64
@@ -83,7 +88,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		rdb:       rdb,
+		rdb:     rdb,
+		lasting: redisconn.Replicated(rdb, c.Replicas), replicas: c.Replicas,
 		retention: c.Retention, resultLife: c.ResultLife, lendMost: lendMost, recordBytes: c.RecordBytes, maxAttempts: c.MaxAttempts, prices: c.Prices, observer: c.Observer, log: c.Log, now: time.Now,
 		audit: auditBuffer{closed: make(chan struct{})},
 		group: groupCommit{waiting: map[string][]*waitingJob{}},
@@ -125,10 +131,13 @@ func (s *Store) Close() error {
 func (s *Store) Redis() redis.UniversalClient { return s.rdb }
 
 // Ping fails when Redis can't take a write that lasts: when it is away, still
-// loading, out of memory, or may evict records.
+// loading, out of memory, may evict records, or misses replicas that are to confirm them.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.writes(ctx); err != nil {
 		return err
+	}
+	if err := redisconn.Confirm(ctx, s.rdb, s.replicas); err != nil {
+		return fmt.Errorf("write to Redis: %w", redisconn.Refusal(err))
 	}
 	memory, err := s.rdb.InfoMap(ctx, "memory").Result()
 	if err != nil {

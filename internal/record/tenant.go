@@ -34,7 +34,7 @@ func (s *Store) CreateTenant(ctx context.Context, name string, terms job.Terms) 
 	if err := s.rdb.SAdd(ctx, tenantsKey, name).Err(); err != nil {
 		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
 	}
-	answer, err := createTenantScript.Run(ctx, s.rdb, name, script.Args{"now": s.now(), "terms": b}).Text()
+	answer, err := createTenantScript.Run(ctx, s.lasting, name, script.Args{"now": s.now(), "terms": b}).Text()
 	if err != nil {
 		return TenantRecord{}, fmt.Errorf("create tenant: %w", err)
 	}
@@ -54,7 +54,7 @@ func (s *Store) SetTerms(ctx context.Context, name string, revision int64, terms
 	}
 	now, budget := s.now(), terms.Budget
 	of := budgetSubject(name, job.MonthOf(now), budget)
-	answer, err := setTermsScript.Run(ctx, s.rdb, name, script.Args{
+	answer, err := setTermsScript.Run(ctx, s.lasting, name, script.Args{
 		"revision": revision, "terms": b, "now": now, "month": job.MonthOf(now), "budget": budget.Nano, "warn_at": budget.WarnAt(), "budget_of": of,
 		"warning": MessageID(of, job.EventBudgetWarning), "exceeded": MessageID(of, job.EventBudgetExceeded), "retention": s.retention,
 	}).StringSlice()

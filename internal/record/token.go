@@ -101,7 +101,7 @@ func (s *Store) AddToken(ctx context.Context, tenant string, like job.Token) (to
 	if err != nil {
 		return "", known, fmt.Errorf("encode token: %w", err)
 	}
-	answer, err := addTokenScript.Run(ctx, s.rdb, tenant, script.Args{"field": tokenField + known.ID, "token": b}).Text()
+	answer, err := addTokenScript.Run(ctx, s.lasting, tenant, script.Args{"field": tokenField + known.ID, "token": b}).Text()
 	switch {
 	case err != nil:
 		return "", known, fmt.Errorf("add token: %w", err)

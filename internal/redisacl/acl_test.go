@@ -168,7 +168,7 @@ func TestBeatsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := strings.Replace(server.Worker(), string(redisacl.Worker), me.Name(), 1)
-	if got := redisacl.WorkerName(url); got != "host-1" {
+	if got := redisacl.WorkerName(me.Name()); got != "host-1" {
 		t.Errorf("the worker's name: got %q", got)
 	}
 	worker := client(t, url)

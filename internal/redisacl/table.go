@@ -105,13 +105,14 @@ var keys = []Key{
 	{"gb:audit", "stream", ReadWrite, None, "the audit log", "about 20,000 entries of 300 B"},
 	{"gb:audit:jobs", "stream", ReadWrite, None, "the audit log of jobs", "about 100,000 entries"},
 	{"gb:audit:operator", "stream", ReadWrite, None, "the audit log of what the operator did", "about 20,000 entries"},
-	{"gb:ping", "string", ReadWrite, None, "whether Redis takes a write", "a minute"},
+	{"gb:ping", "string", ReadWrite, Write, "whether Redis takes a write, and whether replicas have what was written before", "a minute"},
 	{beats + "*", "string, JSON", Read, Read, "beats, which each worker writes for itself: see User", "15 s; written every 5 s"},
 	{"gb:slots", "hash worker → jobs at once", ReadWrite, ReadWrite, "how many jobs each worker runs at once", "an entry as long as the worker lives"},
 	{"gb:slots:total", "string", ReadWrite, ReadWrite, "their sum, which whoever misses it counts", "2 s"},
 	{"gb:share", "string", ReadWrite, Read, "how many jobs each tenant with a backlog may have in the queue: the sweeper counts", "a minute"},
 	{"gb:backup", "string", Read, None, "a backup is being made, so nothing in the bucket is deleted that a record named: glovebox backup writes it, as the operator", "a minute, unless it is kept"},
 	{"gb:pass:*", "string", ReadWrite, None, "which api makes a pass of the sweeper for all", "0.9 of the pass's interval"},
+	{"gb:drained", "hash worker → ms", None, Read, "workers that are to take no jobs: glovebox fleet writes it, as the operator", "until resumed, or the next one is drained"},
 	{"gb:runtimes", "hash name → JSON", Read, ReadWrite, "what workers offer", "not shown once unseen for 7 days"},
 	{"gb:images", "hash image → ms when seen", Read, ReadWrite, "images that workers offer", "an entry until unseen for 7 days"},
 	{"gb:keys", "hash id → JSON", Read, ReadWrite, "public keys that workers sign with", "an entry until a retention and an hour after it was seen last"},
@@ -146,7 +147,7 @@ const beats = "gb:worker:"
 
 // commands are those of both roles. None of them lists keys, looks at other clients or
 // changes the server.
-const commands = "ping select info time eval evalsha " +
+const commands = "ping select info time wait eval evalsha " +
 	"get set setex incr incrby decrby getrange setrange strlen exists del expire expireat pexpire pexpireat pttl " +
 	"hget hmget hgetall hkeys hset hsetnx hdel hincrby hlen hexists hstrlen " +
 	"zadd zrem zcard zcount zscore zrange zrangebyscore zrevrange zpopmin zremrangebyscore zremrangebyrank " +

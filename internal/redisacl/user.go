@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/url"
 	"strings"
 )
 
@@ -40,13 +39,9 @@ func (u User) Name() string {
 	return string(u.Role)
 }
 
-// WorkerName is the name of the worker that the user of a Redis URL is for, or "".
-func WorkerName(redisURL string) string {
-	u, err := url.Parse(redisURL)
-	if err != nil || u.User == nil {
-		return ""
-	}
-	name, ok := strings.CutPrefix(u.User.Username(), string(Worker)+"-")
+// WorkerName is the name of the worker that the user of that name is for, or "".
+func WorkerName(user string) string {
+	name, ok := strings.CutPrefix(user, string(Worker)+"-")
 	if !ok || !ValidWorker(name) {
 		return ""
 	}

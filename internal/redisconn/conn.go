@@ -1,14 +1,16 @@
-// Package redisconn is how Glovebox talks to Redis: calls that end in time, many questions in
-// one round trip, and values that can't be read. Start at [Open].
+// Package redisconn is how Glovebox talks to Redis: one server or those that Sentinels watch, calls
+// that end in time, writes that replicas have, many questions in one round trip, and values that
+// can't be read. Start at [Open].
 package redisconn
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/glovebox-run/glovebox/internal/await"
 )
@@ -23,20 +25,36 @@ const (
 // Open connects to Redis and checks that it answers. It fails with await.ErrSettings where
 // no waiting helps.
 func Open(ctx context.Context, url string) (*redis.Client, error) {
-	opts, err := redis.ParseURL(url)
+	address, err := Parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("parse the Redis URL: %w: want redis://user:password@host:port/db", await.ErrSettings) // the URL holds a password
+		return nil, fmt.Errorf("the Redis URL %w: %w", err, await.ErrSettings)
 	}
-	// A script that was sent twice because an answer got lost answers "stale" or
-	// "ended" to its own caller, so what is retried is decided by callers.
-	opts.MaxRetries = -1
-	bound(opts)
-	rdb := redis.NewClient(opts)
-	if err := rdb.Ping(ctx).Err(); err != nil {
+	rdb := address.Client()
+	err = rdb.Ping(ctx).Err()
+	if err == nil {
+		err = refuseCluster(ctx, rdb)
+	}
+	if err != nil {
 		rdb.Close()
-		return nil, fmt.Errorf("reach Redis at %s: %w", opts.Addr, Refusal(err))
+		return nil, fmt.Errorf("reach Redis at %s: %w", address.Options.Addr, Refusal(err))
 	}
 	return rdb, nil
+}
+
+// errCluster says what stands in the way of a cluster.
+var errCluster = errors.New("leads to a Redis Cluster, which Glovebox can't use yet: keys of its queues and of its tenants would be on different nodes, " +
+	"and what it writes to both in one round trip could come in any order; want one server, or Sentinels")
+
+// refuseCluster fails where the server speaks the cluster protocol.
+func refuseCluster(ctx context.Context, rdb *redis.Client) error {
+	info, err := rdb.Info(ctx, "cluster").Result()
+	if err != nil {
+		return err
+	}
+	if strings.Contains(info, "cluster_enabled:1") {
+		return fmt.Errorf("it %w: %w", errCluster, await.ErrSettings)
+	}
+	return nil
 }
 
 // Refusal adds await.ErrSettings to an answer of Redis that only other settings change: a user or
@@ -50,19 +68,13 @@ func Refusal(err error) error {
 	return err
 }
 
-// bound makes each call end in time when Redis hangs rather than refuses: by its
-// context's deadline, and by time-outs of its own. And a new connection asks for nothing
-// that our users in Redis may not do.
-func bound(o *redis.Options) {
-	o.ContextTimeoutEnabled = true
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	for _, timeout := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
-		if *timeout == 0 {
-			*timeout = CallTimeout
+// Away reports whether an answer says that the server can't serve at the moment: it still loads, is
+// a replica or no longer the primary, or misses its replicas. Another, or the same one later, can.
+func Away(err error) bool {
+	for _, word := range []string{"LOADING ", "READONLY ", "NOREPLICAS ", "MASTERDOWN ", "UNBLOCKED "} {
+		if redis.HasErrorPrefix(err, word) {
+			return true
 		}
 	}
-	if o.DialerRetries == 0 {
-		o.DialerRetries = 1
-	}
+	return false
 }

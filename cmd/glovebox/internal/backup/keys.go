@@ -14,7 +14,7 @@ type Count struct{ Keys, Tenants, Jobs int }
 
 // passing are keys that say how things are at the moment: they are not put back. asynq's tasks are among
 // them: the sweeper makes anew what the records want.
-var passing = []string{"asynq:", "gb:worker:", "gb:slots", "gb:share", "gb:pass:", "gb:ping", "gb:bell:", "gb:backup"}
+var passing = []string{"asynq:", "gb:worker:", "gb:slots", "gb:drained", "gb:share", "gb:pass:", "gb:ping", "gb:bell:", "gb:backup"}
 
 // wanted reports whether a key is one that is put back.
 func wanted(k rdb.Key, db int) bool {

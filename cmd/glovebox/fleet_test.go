@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+)
+
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	server := gbtest.Redis(t)
+	server.MayRefuse = true // a worker's user tries to list
+	s, err := record.Open(t.Context(), record.Config{URL: server.Worker()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	run := func(url string, args ...string) (code int, out, said string) {
+		var stdout, stderr gbtest.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(name string) string {
+			return map[string]string{"GLOVEBOX_REDIS_URL": url}[name]
+		}}
+		code = a.run(t.Context(), append([]string{"fleet"}, args...))
+		return code, stdout.String(), stderr.String()
+	}
+	if code, out, said := run(server.Admin()); code != 0 || out != "" || !strings.Contains(said, "no worker lives") {
+		t.Errorf("nobody is there: got %d, %q, %q", code, out, said)
+	}
+	for _, w := range []fleet.Worker{
+		{ID: "host-1-aaaaaaaaaa", Host: "host-1", Version: "v1", Concurrency: 4, Jobs: []string{"default-x"}, Warm: map[string]int{"python": 2, "c": 1}},
+		{ID: "host-2-bbbbbbbbbb", Host: "host-2", Version: "v2\x1b[31m", Concurrency: 8, Paused: "no S3"},
+	} {
+		if err := s.Fleet.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, said := run(server.Admin())
+	for _, want := range []string{"host-1-aaaaaaaaaa", "1/4", "c:1 python:2", "takes jobs", "host-2-bbbbbbbbbb", "0/8", "paused: no S3"} {
+		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, "\x1b") {
+			t.Errorf("got %d, %q, %q; want %q and no control character", code, out, said, want)
+		}
+	}
+	if code, _, said := run(server.Admin(), "drain", "host-"); code != exitUsage || !strings.Contains(said, "several begin: host-1-aaaaaaaaaa, host-2-bbbbbbbbbb") {
+		t.Errorf("a name of two: got %d, %q", code, said)
+	}
+	if code, _, said := run(server.Admin(), "drain", "host-3"); code != exitFailed || !strings.Contains(said, `"host-3"`) {
+		t.Errorf("a name of none: got %d, %q", code, said)
+	}
+	drained := func(want bool) {
+		t.Helper()
+		if is, err := s.Fleet.Drained(t.Context(), "host-1-aaaaaaaaaa"); err != nil || is != want {
+			t.Errorf("drained: got %v, %v", is, err)
+		}
+	}
+	if code, _, said := run(server.Admin(), "drain", "host-1"); code != 0 || !strings.Contains(said, "host-1-aaaaaaaaaa takes no more jobs") {
+		t.Errorf("got %d, %q", code, said)
+	}
+	drained(true)
+	var list []listedWorker
+	_, out, _ = run(server.Admin(), "--json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 || !list[0].Drained || list[0].Running != 1 || list[0].Slots != 4 || list[1].Paused != "no S3" {
+		t.Errorf("got %s, %v", out, err)
+	}
+	if err := s.Fleet.Leave(t.Context(), "host-2-bbbbbbbbbb"); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, said := run(server.Admin(), "resume", "host-1-aaaaaaaaaa"); code != 0 {
+		t.Errorf("got %d, %q", code, said)
+	}
+	drained(false)
+	if code, _, said := run(server.Worker()); code != exitFailed || !strings.Contains(said, `user "default"`) {
+		t.Errorf("as a worker: got %d, %q", code, said)
+	}
+}

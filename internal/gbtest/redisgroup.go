@@ -1,0 +1,151 @@
+package gbtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisacl"
+)
+
+// RedisGroup is three real redis-servers, one of them the primary of the two others, and three real Sentinels.
+type RedisGroup struct {
+	Servers   []*RedisServer
+	Sentinels []*Process
+
+	addrs    []string // of the Sentinels
+	password string
+}
+
+// RedisGroupConfig is how a group is configured.
+type RedisGroupConfig struct {
+	// DownAfter is how long a primary says nothing before Sentinels call it down.
+	DownAfter time.Duration
+	// MaxLag, in seconds, makes a primary refuse writes that has heard of no replica for as long. 0: it takes them.
+	MaxLag int
+}
+
+// groupName is the name by which the Sentinels know the primary.
+const groupName = "glovebox"
+
+// StartRedisGroup starts one, and returns once the replicas follow and the Sentinels know each other.
+func StartRedisGroup(tb testing.TB, c RedisGroupConfig) *RedisGroup {
+	tb.Helper()
+	g := &RedisGroup{password: rand.Text()}
+	server := func(more ...string) *RedisServer {
+		more = append(more, "--masteruser", string(redisacl.Admin), "--masterauth", g.password, "--repl-diskless-sync-delay", "0")
+		if c.MaxLag > 0 {
+			more = append(more, "--min-replicas-to-write", "1", "--min-replicas-max-lag", fmt.Sprint(c.MaxLag))
+		}
+		s := redisServer(tb, g.password, more...)
+		g.Servers = append(g.Servers, s)
+		return s
+	}
+	host, port, _ := net.SplitHostPort(server().Addr)
+	for range 2 {
+		server("--replicaof", host+" "+port)
+	}
+	for range 3 {
+		g.startSentinel(tb, host, port, c.DownAfter)
+	}
+	Eventually(tb, "the replicas follow, and the Sentinels know each other and them", func() bool { return g.whole(tb) })
+	return g
+}
+
+func (g *RedisGroup) startSentinel(tb testing.TB, host, port string, downAfter time.Duration) {
+	tb.Helper()
+	addr, dir := Addr(tb), tb.TempDir()
+	_, own, _ := net.SplitHostPort(addr)
+	conf := filepath.Join(dir, "sentinel.conf") // Sentinels write into it
+	lines := []string{
+		"port " + own, "bind 127.0.0.1", "dir " + dir, "requirepass " + g.password, "sentinel sentinel-pass " + g.password,
+		fmt.Sprintf("sentinel monitor %s %s %s 2", groupName, host, port),
+		"sentinel auth-user " + groupName + " " + string(redisacl.Admin), "sentinel auth-pass " + groupName + " " + g.password,
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", groupName, downAfter.Milliseconds()),
+		fmt.Sprintf("sentinel failover-timeout %s %d", groupName, 4*downAfter.Milliseconds()), "",
+	}
+	if err := os.WriteFile(conf, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	g.Sentinels = append(g.Sentinels, Start(tb, []string{"redis-server", conf, "--sentinel"}, nil, func() bool {
+		c, err := dial("tcp", addr)
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	}))
+	g.addrs = append(g.addrs, addr)
+}
+
+// whole reports whether every Sentinel knows all servers and Sentinels, and the replicas follow.
+func (g *RedisGroup) whole(tb testing.TB) bool {
+	tb.Helper()
+	for i := range g.Sentinels {
+		said, err := g.Sentinel(tb, i).Master(context.Background(), groupName).Result()
+		if err != nil || said["num-slaves"] != "2" || said["num-other-sentinels"] != "2" {
+			return false
+		}
+	}
+	primary := g.Primary(tb)
+	return primary != nil && primary.Replicas() == 2
+}
+
+// Replicas is how many follow this server, and have all that it had.
+func (r *RedisServer) Replicas() int {
+	c := r.admin()
+	defer c.Close()
+	said, err := c.Info(context.Background(), "replication").Bytes()
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(said, []byte("state=online"))
+}
+
+// Primary is the server that the Sentinels name, nil while they name none of the group.
+func (g *RedisGroup) Primary(tb testing.TB) *RedisServer {
+	tb.Helper()
+	for i, sentinel := range g.Sentinels {
+		if !sentinel.Alive() {
+			continue
+		}
+		addr, err := g.Sentinel(tb, i).GetMasterAddrByName(context.Background(), groupName).Result()
+		if err != nil || len(addr) != 2 {
+			continue
+		}
+		for _, s := range g.Servers {
+			if s.Addr == net.JoinHostPort(addr[0], addr[1]) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// Sentinel is a client of one of them.
+func (g *RedisGroup) Sentinel(tb testing.TB, i int) *redis.SentinelClient {
+	tb.Helper()
+	c := redis.NewSentinelClient(&redis.Options{Addr: g.addrs[i], Password: g.password, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: time.Second})
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// URL is that of the Sentinels, for a user who may do with the keys of internal/redisacl what it likes.
+func (g *RedisGroup) URL() string { return g.as(anyRole) }
+
+// API is the URL for the api's user, Worker that for the workers', and Admin that for the operator.
+func (g *RedisGroup) API() string    { return g.as(string(redisacl.API)) }
+func (g *RedisGroup) Worker() string { return g.as(string(redisacl.Worker)) }
+func (g *RedisGroup) Admin() string  { return g.as(string(redisacl.Admin)) }
+
+func (g *RedisGroup) as(user string) string {
+	return fmt.Sprintf("redis+sentinel://%s:%s@%s/0?master=%s&sentinel_password=%s", user, g.password, strings.Join(g.addrs, ","), groupName, g.password)
+}
