@@ -50,7 +50,9 @@ func (m *workerMetrics) serveWhile(ctx context.Context, log *slog.Logger, run fu
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var scrapes sync.WaitGroup
-	scrapes.Go(func() { metrics.Serve(serving, m.listener, m.registry, map[string]http.Handler{metrics.SnapshotsPath: &m.snapshots}, log) })
+	scrapes.Go(func() {
+		metrics.Serve(serving, m.listener, m.registry, map[string]http.Handler{metrics.SnapshotsPath: &m.snapshots}, log)
+	})
 	defer scrapes.Wait()
 	defer stop()
 	return run(ctx)

@@ -30,7 +30,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 		w.Images[r.Image()], w.OnDemand[r.Image()] = job.Limits{}.Filled(r.Limits), !r.Core
 		if r.Preload != nil && c.Preload {
 			_, command := r.Command("", nil)
-			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words}
+			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words}
 		}
 	}
 	want := 4 * warmNeeds(w, c.Concurrency).least()

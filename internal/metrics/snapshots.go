@@ -30,7 +30,9 @@ type Snapshot struct {
 }
 
 // SnapshotPage answers GET [SnapshotsPath]: with 503 until it is told whom to ask.
-type SnapshotPage struct{ of atomic.Pointer[func() Snapshots] }
+type SnapshotPage struct {
+	of atomic.Pointer[func() Snapshots]
+}
 
 // Tell has the page ask of for what is there now.
 func (p *SnapshotPage) Tell(of func() Snapshots) { p.of.Store(&of) }
