@@ -71,9 +71,20 @@ type Runtime struct {
 type Preload struct {
 	// MemoryMB is the most that it may hold as it waits, MiB.
 	MemoryMB int64 `yaml:"memory_mb"`
+	// Env is the environment of the process that waits, beside the runtime's; a program has none of it.
+	Env map[string]string `yaml:"env"`
+	// Session: the file of Session, too, can become the process that waits.
+	Session bool `yaml:"session"`
 	// Words are those of which a program has one, for which it pays that this waits: names of
 	// the modules that are imported. None: any program.
 	Words []string `yaml:"words"`
+}
+
+// Environment is the whole environment of the process that waits, where its runtime has env.
+func (p Preload) Environment(env map[string]string) map[string]string {
+	all := maps.Clone(env)
+	maps.Copy(all, p.Env)
+	return all
 }
 
 // definition is runtime.yaml.
@@ -267,9 +278,15 @@ func (d definition) check(folder string) error {
 	if d.Preload != nil && slices.Contains(d.Preload.Words, "") {
 		add("preload.words: an empty word is in every program")
 	}
-	for key := range d.Env {
-		if key == "" || strings.ContainsAny(key, "=\x00") {
-			add("env: %q is not a variable's name", key)
+	of := map[string]map[string]string{"env": d.Env}
+	if d.Preload != nil {
+		of["preload.env"] = d.Preload.Env
+	}
+	for field, env := range of {
+		for key := range env {
+			if key == "" || strings.ContainsAny(key, "=\x00") {
+				add("%s: %q is not a variable's name", field, key)
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -104,6 +104,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"preload of nothing", map[string]string{"c/runtime.yaml": good + "preload: {}\n"}, "preload.memory_mb: 0"},
 		{"preload of too much", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 5000}\n"}, "preload.memory_mb: 5000"},
 		{"preload of another kind", map[string]string{"c/runtime.yaml": good + "preload: {memory: 50}\n"}, "memory"},
+		{"preload with no variable", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 50, env: {A=B: c}}\n"}, "preload.env: \"A=B\""},
 		{"preload before a compile step", map[string]string{"c/runtime.yaml": good + "compile: [cc]\npreload: {memory_mb: 50}\n"}, "preload: a runtime with a compile step"},
 		{"file unused", map[string]string{"c/runtime.yaml": strings.Replace(good, "{file}", "x", 1)}, "{file}"},
 	}

@@ -85,6 +85,6 @@ func eventually(t *testing.T, r *prometheus.Registry, lines ...string) {
 func scrape(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	metrics.Handler(r).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	metrics.Handler(r, nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	return w.Body.String()
 }

@@ -110,7 +110,7 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 		return sandbox.Outcome{}, err
 	}
 	p := sandbox.Program{JobID: h.record.ID, Epoch: 1, Image: r.Image(), Command: r.Session, Languages: r.Contexts, Env: env, Limits: h.limits, Turns: h}
-	if r.Preload != nil && r.SessionCode != nil {
+	if r.Preload != nil && r.Preload.Session && r.SessionCode != nil {
 		p.Interpreter = &sandbox.File{Name: r.File, Content: r.SessionCode}
 	}
 	return h.worker.Sandboxes.Run(ctx, p.With(secretEnv), noSink{})

@@ -131,7 +131,7 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	}
 	limits := sessionLimits(x, runtime)
 	mb := limits.SandboxMB() + sandbox.CostMB(limits)
-	if runtime.Preload != nil {
+	if runtime.Preload != nil && runtime.Preload.Session {
 		mb += runtime.Preload.MemoryMB // which the interpreter may hold besides, for as long as it lives
 	}
 	mb = min(mb, w.MemoryMB)

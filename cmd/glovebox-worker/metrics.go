@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,8 @@ type workerMetrics struct {
 	redis    *metrics.Redis
 	s3       *metrics.S3
 	worker   *metrics.Worker
+
+	snapshots metrics.SnapshotPage
 }
 
 func newMetrics(ctx context.Context, c config.Worker, runtimes []string) (*workerMetrics, error) {
@@ -47,7 +50,9 @@ func (m *workerMetrics) serveWhile(ctx context.Context, log *slog.Logger, run fu
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var scrapes sync.WaitGroup
-	scrapes.Go(func() { metrics.Serve(serving, m.listener, m.registry, log) })
+	scrapes.Go(func() {
+		metrics.Serve(serving, m.listener, m.registry, map[string]http.Handler{metrics.SnapshotsPath: &m.snapshots}, log)
+	})
 	defer scrapes.Wait()
 	defer stop()
 	return run(ctx)

@@ -72,8 +72,8 @@ func (s *startup) run(ctx context.Context) error {
 	s.metrics.worker.Paused(false)
 	if c.Warm > 0 && s.podman != nil {
 		s.podman.KeepWarm(ctx, s.warm)
-		s.observeSnapshots()
 	}
+	s.observeSnapshots()
 	w, err := worker.New(worker.Config{
 		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
@@ -28,7 +30,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 		w.Images[r.Image()], w.OnDemand[r.Image()] = job.Limits{}.Filled(r.Limits), !r.Core
 		if r.Preload != nil && c.Preload {
 			_, command := r.Command("", nil)
-			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words}
+			w.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words}
 		}
 	}
 	want := 4 * warmNeeds(w, c.Concurrency).least()
@@ -39,21 +41,47 @@ func (s *startup) planWarm(ctx context.Context) error {
 	return nil
 }
 
-// observeSnapshots has the metrics tell of those of this build's runtimes.
+// observeSnapshots has the metrics, and the page for doctor, tell of those of this build's runtimes.
 func (s *startup) observeSnapshots() {
-	if !s.warm.Snapshots {
-		return
-	}
+	images := map[string]string{} // by runtime
 	for _, r := range s.set.List() {
 		image := r.Image()
-		if _, ok := s.warm.Preloads[image]; !ok {
+		if _, ok := s.warm.Preloads[image]; !ok || !s.warm.Snapshots {
 			continue
 		}
+		images[r.Name] = image
 		s.metrics.worker.Snapshot(r.Name, func() (int64, time.Time) {
 			snapshot, _ := s.podman.SnapshotOf(image)
 			return snapshot.Bytes, snapshot.Made
 		})
 	}
+	off := s.withoutSnapshots()
+	s.metrics.snapshots.Tell(func() metrics.Snapshots {
+		said := metrics.Snapshots{Off: off, Runtimes: []metrics.Snapshot{}}
+		for _, name := range slices.Sorted(maps.Keys(images)) {
+			snapshot, _ := s.podman.SnapshotOf(images[name])
+			said.Runtimes = append(said.Runtimes, metrics.Snapshot{Runtime: name, Bytes: snapshot.Bytes, Made: snapshot.Made, Failure: snapshot.Failure})
+		}
+		return said
+	})
+}
+
+// withoutSnapshots says why no snapshots are made, "" if they are.
+func (s *startup) withoutSnapshots() string {
+	c := s.config
+	switch {
+	case s.podman == nil:
+		return "programs are isolated by " + string(c.Isolation)
+	case c.Warm == 0:
+		return "no sandboxes wait (GLOVEBOX_WARM is 0)"
+	case !c.Preload:
+		return "nothing is preloaded (GLOVEBOX_PRELOAD is false)"
+	case c.Snapshots == "never":
+		return "GLOVEBOX_SNAPSHOTS is never"
+	case !s.warm.Snapshots:
+		return "a quarter of GLOVEBOX_MEMORY_MB has no room for them"
+	}
+	return ""
 }
 
 // needs is what a plan takes, MiB.

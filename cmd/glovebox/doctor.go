@@ -29,7 +29,8 @@ say what to do about it, and what programs are isolated by. Each line is "ok", "
 that there is a problem. It changes nothing, and starts and removes one sandbox.
 
 Redis and S3 are looked at where GLOVEBOX_REDIS_URL and the GLOVEBOX_S3_… variables are
-set, as for the api and the worker; the API where the other commands would find it.
+set, as for the api and the worker; the API where the other commands would find it; the
+snapshots of this machine's worker at GLOVEBOX_METRICS_ADDR, by default dev's.
 
 With --facade it looks at nothing but the server at URL, a façade of Glovebox's or the
 original: whether it lists languages, and what it makes of a hello, a compile error and
@@ -145,6 +146,7 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 		c.S3 = env.S3()
 	}
 	c.PauseMB, _ = env.Pause()
+	c.WorkerMetrics = env.String("GLOVEBOX_METRICS_ADDR", dev.WorkerMetricsAddr)
 	if err := env.Err(); err != nil {
 		return c, &failure{code: exitUsage, err: err}
 	}

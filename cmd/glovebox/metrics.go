@@ -58,7 +58,7 @@ func (m *apiMetrics) watch(records *record.Store) {
 
 func (m *apiMetrics) serve(ctx context.Context, log *slog.Logger) {
 	if m.listener != nil {
-		metrics.Serve(ctx, m.listener, m.registry, log)
+		metrics.Serve(ctx, m.listener, m.registry, nil, log)
 	}
 }
 

@@ -90,7 +90,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 func scrape(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	Handler(r).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	Handler(r, nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	if w.Code != http.StatusOK {
 		t.Fatalf("got %d %s", w.Code, w.Body)
 	}

@@ -15,20 +15,23 @@ import (
 // scrapes is how many scrapes are answered at once; more are refused with 503.
 const scrapes = 4
 
-// Handler answers GET /metrics.
-func Handler(r *prometheus.Registry) http.Handler {
+// Handler answers GET /metrics, and GET of further pages by their paths.
+func Handler(r *prometheus.Registry, pages map[string]http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, Registry: r, MaxRequestsInFlight: scrapes,
 	}))
+	for path, page := range pages {
+		mux.Handle("GET "+path, page)
+	}
 	return mux
 }
 
 // Serve answers scrapes on l until ctx ends. Should it fail before, it says so in the
 // log: nothing else depends on it.
-func Serve(ctx context.Context, l net.Listener, r *prometheus.Registry, log *slog.Logger) {
+func Serve(ctx context.Context, l net.Listener, r *prometheus.Registry, pages map[string]http.Handler, log *slog.Logger) {
 	srv := &http.Server{
-		Handler: Handler(r), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: Handler(r, pages), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	log.Info("metrics are served", "url", "http://"+l.Addr().String()+"/metrics")

@@ -76,6 +76,7 @@ type imagePool struct {
 	// snapshot is what the image's sandboxes go on from; nil: there is none yet. After a failure
 	// no other is tried before snapshotRetry; after the next one, for snapshotBackoff.
 	snapshot        *snapshot
+	snapshotFailure string
 	snapshotRetry   time.Time
 	snapshotBackoff time.Duration
 	// preloadFailed: a program could not be preloaded, and that was logged.

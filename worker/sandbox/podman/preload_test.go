@@ -55,8 +55,13 @@ func preloaded(tb testing.TB, worker string, most int, log ...*slog.Logger) *pod
 
 func awaitPreloaded(tb testing.TB, p *podman.Sandboxes) {
 	tb.Helper()
+	awaitPreloadedOf(tb, p, suite.image)
+}
+
+func awaitPreloadedOf(tb testing.TB, p *podman.Sandboxes, image string) {
+	tb.Helper()
 	deadline := time.Now().Add(5 * time.Minute) // a busy machine has few quiet seconds
-	for p.PreloadedOf(suite.image) == 0 {
+	for p.PreloadedOf(image) == 0 {
 		if time.Now().After(deadline) {
 			tb.Fatal("no program is preloaded after five minutes")
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
@@ -16,13 +17,25 @@ import (
 // a program preloaded by its imports, and from a snapshot in which that is done. cpu-ms is the whole
 // machine's, on which nothing else should run.
 func BenchmarkIdleStart(b *testing.B) {
-	p := preloaded(b, fromSnapshots+"bench-idle", 1)
-	awaitSnapshot(b, p)
+	b.Run("python", func(b *testing.B) {
+		p := preloaded(b, fromSnapshots+"bench-idle", 1)
+		awaitSnapshot(b, p)
+		benchmarkIdleStart(b, p, suite.image)
+	})
+	b.Run("node", func(b *testing.B) {
+		p, image := preloadedNode(b, fromSnapshots+"bench-idle-node"), nodeRuntime(b).Image()
+		awaitPreloadedOf(b, p, image)
+		benchmarkIdleStart(b, p, image)
+	})
+}
+
+func benchmarkIdleStart(b *testing.B, p *podman.Sandboxes, image string) {
+	b.Helper()
 	for _, how := range []string{podman.Plain, podman.FromSnapshot, podman.ByImports} {
 		b.Run(how, func(b *testing.B) {
 			before := machineCPU(b)
 			for b.Loop() {
-				end, err := p.StartIdle(b.Context(), suite.image, how)
+				end, err := p.StartIdle(b.Context(), image, how)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -30,6 +43,40 @@ func BenchmarkIdleStart(b *testing.B) {
 			}
 			b.ReportMetric(float64((machineCPU(b)-before).Milliseconds())/float64(b.N), "cpu-ms")
 		})
+	}
+}
+
+// BenchmarkNode is how long a program in JavaScript takes from its claim to its end, in a sandbox that waits, where Node
+// has to be started, where it waits, too, and where it went on from a snapshot; and how long the program itself took.
+func BenchmarkNode(b *testing.B) {
+	open(b)
+	for what, source := range map[string]string{"hello": "console.log('hello')", "lodash": "console.log(require('lodash').sum([1, 2]))", "mathjs": "console.log(require('mathjs').add(1, 2))"} {
+		for _, how := range []string{"started", "imports", "snapshot"} {
+			b.Run(what+"/"+how, func(b *testing.B) {
+				p := keepWarmOf(b, "bench-node-"+what, nodeRuntime(b).Image(), nil)
+				wait := func() {
+					gbtest.Eventually(b, "a sandbox waits", func() bool { return p.WarmOf(nodeRuntime(b).Image()) > 0 })
+				}
+				if how != "started" {
+					p = preloadedNode(b, map[string]string{"snapshot": fromSnapshots}[how]+"bench-node-preloaded-"+what)
+					wait = func() { awaitPreloadedOf(b, p, nodeRuntime(b).Image()) }
+				}
+				var took, exited []time.Duration
+				for b.Loop() {
+					wait()
+					began := time.Now()
+					o, err := p.Run(context.WithoutCancel(b.Context()), node(b, source), &kept{})
+					if err != nil || o.Preloaded != (how != "started") {
+						b.Fatal(o, err)
+					}
+					took, exited = append(took, time.Since(began)), append(exited, o.Timing.Exited-o.Timing.Started)
+				}
+				for unit, times := range map[string][]time.Duration{"p50-ms": took, "p50-program-ms": exited} {
+					slices.Sort(times)
+					b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, unit)
+				}
+			})
+		}
 	}
 }
 

@@ -32,9 +32,12 @@ type Snapshot struct {
 	Bytes int64
 	// Made is when it was made.
 	Made time.Time
+	// Failure is why none could be made, or why no sandbox could go on from the last; "" if there is one,
+	// or none was tried.
+	Failure string
 }
 
-// SnapshotOf returns the snapshot of an image, false if there is none.
+// SnapshotOf returns the snapshot of an image; false if there is none, with the failure only.
 func (p *Sandboxes) SnapshotOf(image string) (Snapshot, bool) {
 	if p.pool == nil {
 		return Snapshot{}, false
@@ -42,8 +45,11 @@ func (p *Sandboxes) SnapshotOf(image string) (Snapshot, bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	images := p.pool.find(image)
-	if images == nil || images.snapshot == nil {
+	if images == nil {
 		return Snapshot{}, false
+	}
+	if images.snapshot == nil {
+		return Snapshot{Failure: images.snapshotFailure}, false
 	}
 	s := images.snapshot
 	return Snapshot{Digest: s.digest, Bytes: s.bytes, Made: s.made}, true
@@ -220,12 +226,12 @@ func (l *pool) startSnapshot(ctx context.Context, images *imagePool) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 		case err != nil:
-			images.putOffSnapshot()
+			images.putOffSnapshot(err)
 			log.Warn("no snapshot could be made: sandboxes start without one", "error", err)
 		default:
 			log.Info("snapshot made: sandboxes go on from it", "digest", made.digest, "bytes", made.bytes, "took", time.Since(began).Round(time.Millisecond))
 			l.retire(images)
-			images.snapshot = made
+			images.snapshot, images.snapshotFailure = made, ""
 		}
 		if (err != nil || l.images == nil) && made != nil {
 			made.close() // it is of no use, or the pool is closed
@@ -256,7 +262,7 @@ func (l *pool) dropSnapshot(image string, s *snapshot, why error) {
 	}
 	l.sandboxes.config.Log.Warn("no sandbox could go on from the snapshot, which is made anew: sandboxes start without one", "image", image, "digest", s.digest, "error", why)
 	l.retire(images)
-	images.putOffSnapshot()
+	images.putOffSnapshot(why)
 }
 
 // retire takes an image's snapshot away, if there is one. Starts that were told of it may still ask for
@@ -269,7 +275,8 @@ func (l *pool) retire(images *imagePool) {
 }
 
 // putOffSnapshot lets some time pass before the next try.
-func (i *imagePool) putOffSnapshot() {
+func (i *imagePool) putOffSnapshot(why error) {
+	i.snapshotFailure = why.Error()
 	i.snapshotBackoff = min(max(2*i.snapshotBackoff, minSnapshotBackoff), maxSnapshotBackoff)
 	i.snapshotRetry = time.Now().Add(i.snapshotBackoff)
 }

@@ -145,6 +145,8 @@ func keepWarmOf(tb testing.TB, worker, image string, preload *podman.Preload) *p
 		tb.Fatal(err)
 	}
 	w := podman.Warm{Images: map[string]job.Limits{image: job.Limits{}.Filled(job.Limits{})}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000}
+	w.Snapshots = strings.HasPrefix(worker, fromSnapshots)
+	w.OnlySnapshots = w.Snapshots
 	if preload != nil {
 		w.Preloads[image] = *preload
 	}

@@ -184,8 +184,11 @@ type socket struct {
 	addr string
 }
 
-// metricsAddr is where the metrics of each are, unless somebody else is there.
-var metricsAddr = map[string]string{"api": "127.0.0.1:8438", "worker": "127.0.0.1:8439"}
+// WorkerMetricsAddr is where the metrics of the worker are, unless somebody else is there.
+const WorkerMetricsAddr = "127.0.0.1:8439"
+
+// metricsAddr is the same of each.
+var metricsAddr = map[string]string{"api": "127.0.0.1:8438", "worker": WorkerMetricsAddr}
 
 // listenMetrics opens the sockets at which Prometheus may ask, on loopback only.
 func (s *stack) listenMetrics(ctx context.Context) error {

@@ -56,6 +56,8 @@ type Config struct {
 	S3    artifacts.Config
 	// PauseMB is how much of the disk paused sessions may take, MiB. Defaults to 0: none is paused.
 	PauseMB int64
+	// WorkerMetrics is where this machine's worker serves metrics, host:port.
+	WorkerMetrics string
 	// Warnings are what internal/config says of the settings.
 	Warnings []string
 	// URL and Token are of the API, empty to leave it out.
@@ -98,6 +100,7 @@ func Run(ctx context.Context, c Config) []Finding {
 			r.sandbox(ctx)
 		}
 		r.pausedSessions()
+		r.snapshots(ctx)
 	} else {
 		r.kernel(processFloor, "does not count the processes of each sandbox for itself")
 		r.processNamespaces()
