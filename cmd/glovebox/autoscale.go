@@ -100,7 +100,7 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 		}
 		serving, stop := context.WithCancel(ctx)
 		served := make(chan struct{})
-		go func() { defer close(served); metrics.Serve(serving, listener, registry, log) }()
+		go func() { defer close(served); metrics.Serve(serving, listener, registry, nil, log) }()
 		defer func() { stop(); <-served }()
 	}
 	for looks := 1; ; looks++ {
