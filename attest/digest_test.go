@@ -153,7 +153,7 @@ func TestInputHashOfStdin(t *testing.T) {
 // hash covers.
 var notInput = map[string]bool{
 	"spec_version": true, "runtime": true, "limits": true, "callback": true, "metadata": true, "priority": true,
-	"retention_seconds": true, "stream": true, "run_at": true, "deadline": true, "idempotency_key": true, "fresh": true, "isolation": true,
+	"retention_seconds": true, "stream": true, "run_at": true, "deadline": true, "idempotency_key": true, "fresh": true, "isolation": true, "problem": true,
 }
 
 // TestEveryInput changes each field of a spec: one that is added and forgotten fails.
@@ -163,7 +163,7 @@ func TestEveryInput(t *testing.T) {
 		return job.Spec{
 			SpecVersion: 1, Runtime: "r", Image: "m", Command: []string{"c"}, Source: "s", Files: []job.File{{Name: "f", Content: "c"}}, Entrypoint: "e", Args: []string{"a"},
 			Commands: &job.Commands{Compile: "c", Run: "r"}, Env: map[string]string{"E": "v"}, Secrets: []string{"S"}, Stdin: "i", StdinBase64: "aQ==", Interactive: true, MergeStderr: true, TruncateOutput: true, Limits: job.DefaultMaximums, Callback: &job.Callback{URL: "u", Events: []string{"e"}},
-			Metadata: map[string]string{"k": "v"}, Priority: job.High,
+			Metadata: map[string]string{"k": "v"}, Priority: job.High, Problem: "p",
 			Tests: []job.Test{{Name: "t", Stdin: "i", Answer: "o"}}, Checker: &job.Checker{Kind: "exact"}, Groups: []job.Group{{Name: "g"}},
 		}
 	}

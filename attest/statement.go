@@ -60,6 +60,8 @@ type Predicate struct {
 	Session        *Execution `json:"session,omitempty"`
 	// Approval says who let the job run, where a rule held it.
 	Approval *job.Approval `json:"approval,omitempty"`
+	// Problem is the digest of the stored problem that graded the job; "" for any other. InputHash has what that problem put into it.
+	Problem string `json:"problem,omitempty"`
 
 	InputHash       string `json:"input_hash"`
 	OutputHash      string `json:"output_hash"`
@@ -180,7 +182,7 @@ func describe(r job.Result, run Run) (Predicate, error) {
 		Usage: r.Usage, Timing: r.Timing, Runtime: r.Runtime, Artifacts: make([]Artifact, len(r.Artifacts)),
 		ArtifactsSkipped: r.ArtifactsSkipped, ArtifactsSkippedTotal: r.ArtifactsSkippedTotal,
 		Limits: run.Limits, LimitsEnforced: r.LimitsEnforced, Attempt: r.Attempt, Worker: r.Worker,
-		InputHash: run.InputHash, Approval: r.Approval,
+		InputHash: run.InputHash, Approval: r.Approval, Problem: r.Problem,
 	}
 	if r.Session != nil {
 		x := r.Session

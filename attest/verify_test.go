@@ -40,7 +40,7 @@ func sample() (job.Result, Run) {
 		Verdict: job.WrongAnswer, Score: &score, MaxScore: &most,
 		Tests: []job.TestResult{{
 			Name: "01", Group: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2, Hidden: true, Usage: &job.Usage{WallMS: 1, CPUMS: 2, MemoryPeakBytes: 3}, Reruns: 1, Passes: 2,
-			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j",
+			ExitCode: &exitCode, Signal: "SIGKILL", Stdout: "o", Stderr: "e", Difference: &job.Difference{Line: 1, Column: 2, Want: "w", Got: "g"}, Feedback: "f", JudgeMessage: "j", Interaction: "< 1\n",
 		}},
 		Groups:  []job.GroupResult{{Name: "g", Verdict: job.WrongAnswer, Score: 1, MaxScore: 2}},
 		Session: &job.ExecutionState{ID: "default-s-x", Sequence: 1, Context: "a", Language: "javascript", Generation: 2, State: job.StateKept, LostContexts: []string{"b"}},
@@ -50,6 +50,7 @@ func sample() (job.Result, Run) {
 		},
 		ResultsLeftOut: 1, Exception: &job.Exception{Name: "E", Value: "v", Traceback: "t"},
 		Cost:     &job.Cost{Nano: 1, Amount: "0.000000001"},
+		Problem:  hashText("problem"),
 		Approval: &job.Approval{Rule: "careful", By: "reviewer (abc)", At: created, Note: "n", InputHash: hashText("approved")},
 	}
 	input, err := InputHash(job.Spec{Source: "print(1)"})

@@ -50,8 +50,8 @@ type Result struct {
 	// LimitsEnforced is "hard" where a cgroup bounds the sandbox, "soft" where the
 	// worker watches it.
 	LimitsEnforced string `json:"limits_enforced,omitempty"`
-	// Problem is the digest of the stored problem that it was graded by; "" for any other job. It is not attested: what is, is that problem's tests and checker.
-	Problem string `json:"problem,omitempty" doc:"The digest of the stored problem that it was graded by. The attestation has that problem's tests and checker in its input hash, and not this digest."`
+	// Problem is the digest of the stored problem that it was graded by; "" for any other job.
+	Problem string `json:"problem,omitempty" doc:"The digest of the stored problem that it was graded by."`
 	// Verdict is what a graded job came to, and what follows belongs to that: absent for jobs without
 	// tests, and for graded ones that no worker came to judge (canceled, internal_error). Score and
 	// MaxScore are absent, too, where the verdict is [JudgeError], which says nothing of the program.
