@@ -258,10 +258,10 @@ func TestPrimaryCutOffFromReplicas(t *testing.T) {
 		loses    bool
 	}{{"nothing set", 0, true}, {"a replica confirms", recommendedReplicas, false}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			if c.loses && testing.Short() {
 				t.Skip("it shows what the settings are for")
 			}
-			t.Parallel()
 			f := newFailover(t, gbtest.RedisGroupConfig{DownAfter: 3 * time.Second}, c.replicas)
 			f.more(50)
 			primary := f.group.Primary(t)

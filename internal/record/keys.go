@@ -27,7 +27,6 @@ func queuedKey(tenant string) string           { return script.Key(tenant, "queu
 func webhookKey(tenant string) string          { return script.Key(tenant, "webhook") }
 func rateKey(tenant string) string             { return script.Key(tenant, "rate") }
 func problemsKey(tenant string) string         { return script.Key(tenant, "problems") }
-func problemKey(tenant, digest string) string  { return script.Key(tenant, "problem:"+digest) }
 func gradedKey(tenant, digest string) string   { return script.Key(tenant, "graded:"+digest) }
 func batchKey(tenant, id string) string        { return script.Key(tenant, "batch:"+id) }
 func batchItemsKey(tenant, id string) string   { return script.Key(tenant, "batch:"+id+":items") }

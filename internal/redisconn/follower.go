@@ -33,7 +33,7 @@ type follower struct {
 func (f *follower) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.options.DialTimeout)
 	defer cancel()
-	clients := f.begin()
+	clients := f.begin(ctx)
 	defer f.end()
 	primary, err := f.ask(ctx, clients)
 	if err != nil {
@@ -47,12 +47,12 @@ func (f *follower) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // begin keeps clients of the Sentinels for a dial; end follows.
-func (f *follower) begin() []*redis.SentinelClient {
+func (f *follower) begin(ctx context.Context) []*redis.SentinelClient {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dialing++
 	if f.clients == nil {
-		ctx, stop := context.WithCancel(context.Background()) // it outlives the call that dials
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the call that dials
 		f.clients, f.open, f.stop = f.Clients(), map[net.Conn]string{}, stop
 		go f.follow(ctx, f.clients)
 	}

@@ -64,11 +64,11 @@ func TestASwitchMovesEverything(t *testing.T) {
 	}
 	old.Signal(syscall.SIGSTOP)
 	g.Sentinels[0].Signal(syscall.SIGSTOP)
-	woken := make(chan error, 1)
+	woken := make(chan struct{})
 	go func() { // until it is woken
 		for t.Context().Err() == nil {
 			if err := c.BLPop(t.Context(), time.Second, "gb:bell:jobs").Err(); err == nil {
-				woken <- nil
+				close(woken)
 				return
 			}
 		}
