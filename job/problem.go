@@ -67,6 +67,9 @@ type ProblemHead struct {
 	Tests     int       `json:"tests" doc:"How many it has."`
 	Bytes     int64     `json:"bytes" doc:"Of its canonical form; what was uploaded for it comes on top."`
 	CreatedAt time.Time `json:"created_at" doc:"When it was stored."`
+	// Form is the SHA-256 of the upload that has its canonical form. Nobody is told: whoever may submit can have a job read an upload by its
+	// name, and this one has what is hidden.
+	Form string `json:"-"`
 }
 
 // StoredProblem is a problem as it is stored.

@@ -48,7 +48,7 @@ func textCost(n int) int { return n + n/4 }
 func jobMemory(spec job.Spec, inline, metadata []byte) int {
 	n := jobCost + textCost(len(inline)) + textCost(len(metadata)) + textCost(len(spec.Image))
 	if spec.Problem != "" {
-		n += gradedCost + textCost(len(spec.Problem))
+		n += textCost(len(spec.Problem))
 	}
 	if spec.Callback != nil {
 		n += callbackCost + 2*textCost(len(spec.Callback.URL))

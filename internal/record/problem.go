@@ -25,6 +25,22 @@ type MissingUpload struct{ SHA256 string }
 
 func (e *MissingUpload) Error() string { return "no such upload: " + e.SHA256 }
 
+// mostGraded is how many jobs a problem is known to have graded, those that are of use longest: a batch takes no more.
+const mostGraded = job.MaxBatch
+
+// storedHead is a head as Redis has it.
+type storedHead struct {
+	job.ProblemHead
+	Form string `json:"form"`
+}
+
+func parseHead(text string) (job.ProblemHead, error) {
+	var stored storedHead
+	err := json.Unmarshal([]byte(text), &stored)
+	stored.ProblemHead.Form = stored.Form
+	return stored.ProblemHead, err
+}
+
 // SetProblem stores the head of a problem, unless there is one of that digest, and returns what is stored. What was uploaded for it, which has to
 // be held before, is kept as long as the problem is; its own canonical form is one of these uploads. It fails with job.ErrTooManyProblems, a
 // *MissingUpload, or a *job.Error of code quota_exceeded.
@@ -34,7 +50,7 @@ func (s *Store) SetProblem(ctx context.Context, tenant string, head job.ProblemH
 		return head, fmt.Errorf("store problem: %w", err)
 	}
 	head.CreatedAt = s.now().UTC().Truncate(time.Millisecond)
-	text, err := job.Marshal(head)
+	text, err := job.Marshal(storedHead{head, head.Form})
 	if err != nil {
 		return head, fmt.Errorf("encode problem's head: %w", err)
 	}
@@ -43,13 +59,13 @@ func (s *Store) SetProblem(ctx context.Context, tenant string, head job.ProblemH
 		rest = append(rest, uploadPrefix+upload)
 	}
 	most := s.mostRecorded(terms)
-	answer, err := setProblemScript.Run(ctx, s.rdb, tenant, script.Args{"digest": head.Digest, "head": text, "most_recorded": most}, rest...).StringSlice()
+	answer, err := setProblemScript.Run(ctx, s.lasting, tenant, script.Args{"digest": head.Digest, "head": text, "most_recorded": most}, rest...).StringSlice()
 	if err != nil {
 		return head, fmt.Errorf("store problem: %w", err)
 	}
 	switch answer[0] {
 	case "there":
-		err = json.Unmarshal([]byte(answer[1]), &head)
+		head, err = parseHead(answer[1])
 	case "full":
 		err = job.ErrTooManyProblems
 	case "missing":
@@ -67,7 +83,7 @@ func (s *Store) Problem(ctx context.Context, tenant, digest string) (head job.Pr
 		return head, job.ErrNoProblem
 	}
 	if err == nil {
-		err = json.Unmarshal([]byte(text), &head)
+		head, err = parseHead(text)
 	}
 	if err != nil {
 		return head, fmt.Errorf("read problem: %w", err)
@@ -83,8 +99,8 @@ func (s *Store) Problems(ctx context.Context, tenant string) ([]job.ProblemHead,
 	}
 	list := make([]job.ProblemHead, 0, len(all))
 	for digest, text := range all {
-		var head job.ProblemHead
-		if err := json.Unmarshal([]byte(text), &head); err != nil {
+		head, err := parseHead(text)
+		if err != nil {
 			return nil, fmt.Errorf("read problem %s: %w", digest, err)
 		}
 		list = append(list, head)
@@ -105,7 +121,7 @@ func (s *Store) DeleteProblem(ctx context.Context, tenant, digest string) error 
 		return fmt.Errorf("delete problem: %w", err)
 	}
 	until := s.now().Add(max(uploadLife, s.Retention(terms)))
-	n, err := deleteProblemScript.Run(ctx, s.rdb, tenant, script.Args{"digest": digest, "keep_until": until}).Int()
+	n, err := deleteProblemScript.Run(ctx, s.lasting, tenant, script.Args{"digest": digest, "keep_until": until}).Int()
 	switch {
 	case err != nil:
 		return fmt.Errorf("delete problem: %w", err)
@@ -125,10 +141,10 @@ type Graded struct {
 	Stored bool
 }
 
-// GradedBy lists the jobs that a problem graded or will, those that were created last first.
+// GradedBy lists the jobs that a problem graded or will, [job.MaxBatch] at most, those that were created last first.
 func (s *Store) GradedBy(ctx context.Context, tenant, digest string) ([]Graded, error) {
 	ids, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: gradedKey(tenant, digest), ByScore: true, Rev: true, Start: "+inf", Stop: "(" + strconv.FormatInt(ms(s.now()), 10),
+		Key: gradedKey(tenant, digest), ByScore: true, Rev: true, Start: "+inf", Stop: "(" + strconv.FormatInt(ms(s.now()), 10), Count: mostGraded,
 	}).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list what a problem graded: %w", err)

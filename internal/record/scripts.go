@@ -153,6 +153,8 @@ var scripts = script.New(luaFiles, map[string]any{
 	"problem_cost":           problemCost,
 	"pin_cost":               pinCost,
 	"graded_slack":           gradedSlack,
+	"graded_cost":            gradedCost,
+	"most_graded":            mostGraded,
 	"max_schedules":          job.MaxSchedules,
 	"max_fires":              maxFires,
 	"max_hook_deliveries":    maxHookDeliveries,

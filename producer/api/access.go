@@ -68,7 +68,7 @@ var accesses = map[string]access{
 	"POST /v1/templates/{name}/run":            {job.ScopeSubmit, "job.submit"},
 	"POST /v1/problems":                        {job.ScopeManage, "problem.store"},
 	"GET /v1/problems":                         {job.ScopeRead, ""},
-	"GET /v1/problems/{digest}":                {job.ScopeRead, ""},
+	"GET /v1/problems/{digest}":                {job.ScopeManage, ""}, // it shows hidden tests
 	"DELETE /v1/problems/{digest}":             {job.ScopeManage, "problem.delete"},
 	"POST /v1/problems/{digest}/regrade":       {job.ScopeSubmit, "batch.submit"},
 	"POST /v1/hooks":                           {job.ScopeManage, "hook.create"},

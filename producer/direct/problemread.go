@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,16 +64,17 @@ func (c *Client) readProblem(ctx context.Context, head job.ProblemHead) (job.Pro
 		return p, nil
 	}
 	var p job.Problem
-	key, err := artifacts.UploadKey(c.tenant, head.Digest)
+	key, err := artifacts.UploadKey(c.tenant, head.Form)
 	if err != nil {
 		return p, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
-	text, err := c.objects.GetHeld(ctx, key, job.MaxProblemBytes, func(int64) error { return nil }) // who asks has taken it
+	text, err := c.objects.GetHeld(ctx, key, job.MaxProblemBytes+1, func(int64) error { return nil }) // who asks has taken it
 	if err != nil {
 		return p, fmt.Errorf("read problem %s: %w", head.Digest, err)
 	}
+	text = bytes.TrimSuffix(text, []byte("\n"))
 	if job.ProblemDigest(text) != head.Digest {
 		return p, fmt.Errorf("read problem %s: the bucket has something else under its digest", head.Digest)
 	}

@@ -31,10 +31,11 @@ func (c *Client) StoreProblem(ctx context.Context, p job.Problem) (job.ProblemHe
 	if err := c.checkProblem(ctx, p); err != nil {
 		return head, err
 	}
-	if _, err := c.PutUpload(ctx, canonical); err != nil {
+	// With a line end behind it, so that its name can't be known from the digest, which every submission names.
+	if head.Form, err = c.PutUpload(ctx, append(canonical, '\n')); err != nil {
 		return head, err
 	}
-	head, err = c.records.SetProblem(ctx, c.tenant, head, append(p.Uploads(), head.Digest))
+	head, err = c.records.SetProblem(ctx, c.tenant, head, append(p.Uploads(), head.Form))
 	var missing *record.MissingUpload
 	if errors.As(err, &missing) { // it was there a moment ago
 		err = &job.Error{Code: job.CodeUnavailable, Message: fmt.Sprintf("the upload %s is being deleted: try again in a moment", missing.SHA256)}

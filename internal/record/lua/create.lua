@@ -8,6 +8,8 @@
 -- @const run_item_cost  what is known of a job in its run takes, bytes
 -- @const key_life   how long an idempotency key is kept, ms
 -- @const graded_slack  how much longer than a job it is known, after its retention, that a problem graded it, ms
+-- @const graded_cost   what it takes to know that, bytes
+-- @const most_graded   of how many jobs that is known, for each problem
 -- @arg now               ms
 -- @arg due               when the sweeper looks for the tasks of jobs that are released here, ms
 -- @arg batch             whose jobs they are, or ''
@@ -59,12 +61,16 @@ local function of_run(item, try)
   return over and 'over' or nil
 end
 
--- graded notes until when it is of use to know that the problem grades the job. What is of none any more goes.
+-- graded notes until when it is of use to know that the problem grades the job. What is of none any more goes, and what would be first to
+-- go where there is too much. The notes are the problem's: they go with it, at the latest.
 local function graded(problem, id, until_ms)
+  if call('HEXISTS', t .. 'problems', problem) == 0 then return end -- it was deleted a moment ago
   local key = t .. 'graded:' .. problem
-  call('ZREMRANGEBYSCORE', key, '-inf', now)
-  call('ZADD', key, until_ms, id)
-  if call('PTTL', key) < until_ms - now then call('PEXPIREAT', key, until_ms) end
+  local gone = call('ZREMRANGEBYSCORE', key, '-inf', now)
+  local more = call('ZADD', key, until_ms, id)
+  gone = gone + call('ZREMRANGEBYRANK', key, 0, -(most_graded + 1))
+  charged = charged + (more - gone) * graded_cost
+  recorded_more = recorded_more + (more - gone) * graded_cost
 end
 
 local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, problem, retention, size, from, to)
@@ -89,9 +95,9 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   end
   if most_jobs > 0 and jobs >= most_jobs then return 'jobs_queued' end
   if most_bytes > 0 and bytes_queued + bytes_added + bytes > most_bytes then return 'bytes_queued' end
-  local takes = size + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0) + (run ~= '' and run_item_cost or 0)
+  local takes = size + (problem ~= '' and graded_cost or 0) + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0) + (run ~= '' and run_item_cost or 0)
   if recorded_before + recorded_more + takes > most_recorded then return 'bytes_recorded' end
-  jobs, bytes_added, recorded_more, charged = jobs + 1, bytes_added + bytes, recorded_more + takes, charged + size
+  jobs, bytes_added, recorded_more, charged = jobs + 1, bytes_added + bytes, recorded_more + takes - (problem ~= '' and graded_cost or 0), charged + size
   call('HSET', job(id), 'state', hold == '' and 'queued' or 'held', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
   listed[#listed + 1] = 0
   listed[#listed + 1] = now .. ':' .. id

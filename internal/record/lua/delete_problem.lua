@@ -3,6 +3,7 @@
 -- @include memory
 -- @const problem_cost  what a problem takes of Redis, bytes, with its head
 -- @const pin_cost      what each of its uploads takes besides
+-- @const graded_cost   what it takes to know that it graded a job
 -- @arg digest          of the problem
 -- @arg keep_until      until when its uploads are kept, ms
 -- @answer 1  it is gone
@@ -14,6 +15,7 @@ local uploads = call('SMEMBERS', pins)
 for _, upload in ipairs(uploads) do
   if call('HEXISTS', t .. 'kept', upload) == 1 then call('ZADD', t .. 'garbage', 'GT', keep_until, upload) end
 end
-call('DEL', pins, t .. 'graded:' .. digest)
-charge(-(problem_cost + #uploads * pin_cost))
+local graded = t .. 'graded:' .. digest
+charge(-(problem_cost + #uploads * pin_cost + call('ZCARD', graded) * graded_cost))
+call('DEL', pins, graded)
 return 1
