@@ -89,20 +89,20 @@ type ChartBox struct {
 
 // UnmarshalJSON refuses null, which would take an object's memory for four bytes and be no object that [MaxChartObjects] counts.
 func (c *Chart) UnmarshalJSON(b []byte) error {
-	type plain Chart
-	return unmarshalObject(b, "charts", (*plain)(c))
+	type chart Chart
+	return unmarshalObject(b, "charts", (*chart)(c))
 }
 
 // UnmarshalJSON is [Chart.UnmarshalJSON] of a series.
 func (s *ChartSeries) UnmarshalJSON(b []byte) error {
-	type plain ChartSeries
-	return unmarshalObject(b, "series", (*plain)(s))
+	type series ChartSeries
+	return unmarshalObject(b, "series", (*series)(s))
 }
 
 // UnmarshalJSON is [Chart.UnmarshalJSON] of a box.
 func (x *ChartBox) UnmarshalJSON(b []byte) error {
-	type plain ChartBox
-	return unmarshalObject(b, "boxes", (*plain)(x))
+	type box ChartBox
+	return unmarshalObject(b, "boxes", (*box)(x))
 }
 
 func unmarshalObject(b []byte, list string, into any) error {

@@ -35,7 +35,7 @@ func TestChartsOfAResult(t *testing.T) {
 		{`{"type":"bar","title":"` + half + `"}`, `{"type":"bar","title":"` + half + `"}`},
 		{`{"type":"bar","title":"a password","note":"` + half + `"}`, `{"type":"bar","title":"a ***","note":"its data are left out: the charts of a result have 262144 bytes at most"}`},
 		{`{"type":"bar","title":"small"}`, `{"type":"bar","title":"small"}`},
-		{`{"type":20261127}`, `{"type":"unknown","title":"","note":"its data can't be read: read chart: json: cannot unmarshal number into Go struct field Chart.type of type string"}`},
+		{`{"type":20261127}`, `{"type":"unknown","title":"","note":"its data can't be read: read chart: json: cannot unmarshal number into Go struct field chart.type of type string"}`},
 	} {
 		file := "\x89PNG\r\n\x1a\n"
 		if c.data != "" {
