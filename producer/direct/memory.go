@@ -99,8 +99,8 @@ func (b bounded) Take(ctx context.Context, bytes int64) error {
 // Give is [Memory.Give].
 func (b bounded) Give(bytes int64) { b.free.Release(bytes) }
 
-// shared is memory of which a tenant has a share at most. Who waits for its own share keeps no other waiting, and who needs nothing waits
-// for nobody.
+// shared is memory of which a tenant has a share at most. A tenant that waits for its own share keeps no other waiting, and whoever needs
+// nothing waits for nobody.
 type shared struct {
 	all   bounded
 	share int64
