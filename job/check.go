@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -233,7 +234,12 @@ func (s Spec) checkStrings(add addFunc) {
 		}
 	}
 	s.checkWordsTogether(add)
-	checkMetadata(add, s.Metadata)
+	own := s.Metadata
+	if _, again := own[RegradeKey]; again { // it comes on top of what a submission may have
+		own = maps.Clone(own)
+		delete(own, RegradeKey)
+	}
+	checkMetadata(add, own)
 }
 
 // checkWordsTogether names the largest of command, args and env where a program could not be handed all.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -227,6 +228,30 @@ func (p Problem) Expand(sub Spec) (Spec, error) {
 	spec.Limits = sub.Limits.Or(p.Limits)
 	spec.Tests, spec.Checker, spec.Groups = p.Tests, p.Checker, p.Groups
 	return spec, nil
+}
+
+// CheckSize returns what is wrong with the size of a submission, as [Invalid] or nil: of a job that was made of it by Expand, when the size of
+// each file that is kept elsewhere is known.
+func (p Problem) CheckSize(s Spec) error {
+	include := p.IncludeFor(s.Runtime)
+	most := p.SubmissionKB << 10
+	n := int64(len(s.Source))
+	for _, f := range s.Files {
+		if include.has(f.Name) {
+			continue
+		}
+		if f.Kept() {
+			n += min(f.Size, math.MaxInt64-n)
+		} else {
+			n += int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
+		}
+	}
+	if most == 0 || n <= most {
+		return nil
+	}
+	return Invalid{{
+		Field: "files", Value: fmt.Sprintf("%d bytes with source", n), Message: "are too large", Allowed: fmt.Sprintf("%d bytes (submission_kb of the problem)", most),
+	}}
 }
 
 func (n Include) has(name string) bool {

@@ -75,6 +75,7 @@ func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
 			a.refuse(w, r, err)
 			return
 		}
+		requestOf(r.Context()).goesOn = func(ctx context.Context) error { return a.goesOn(ctx, r, c) }
 		next(huma.WithValue(ctx, callerKey{}, c))
 	}
 }

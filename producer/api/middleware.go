@@ -26,6 +26,8 @@ type request struct {
 	id     string
 	note   auditNote
 	answer reservation // what its answer takes
+	// goesOn fails once the token that the request came with is no longer good. Only huma's requests of tenants have it.
+	goesOn func(context.Context) error
 }
 
 type requestKey struct{}

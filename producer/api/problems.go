@@ -111,7 +111,7 @@ func (a *API) regrade(ctx context.Context, in *regradeInput) (*regradeOutput, er
 	if request.IdempotencyKey, err = idempotencyKey(request.IdempotencyKey, in.IdempotencyKey); err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	answer, err := a.tenantClient(ctx).Regrade(ctx, in.Digest, request)
+	answer, err := a.tenantClient(ctx).RegradeWhile(ctx, in.Digest, request, requestOf(ctx).goesOn)
 	if err != nil {
 		return nil, a.batchProblem(ctx, err)
 	}

@@ -268,6 +268,11 @@ func (c *Client) tryStep(ctx context.Context, d *pipelines.Definition, l *liveRu
 		spec.RunAt = toMS(now.Add(time.Duration(retry.DelaySeconds) * time.Second))
 	}
 	n := record.NewJob{ID: l.JobID(a.Step, a.Index, a.Try), Step: a.Step, Index: a.Index, Try: a.Try}
+	done, err := c.makeOfProblem(ctx, spec.Problem)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if err := c.prepare(ctx, &n, spec); err != nil {
 		return err
 	}

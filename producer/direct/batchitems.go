@@ -27,26 +27,27 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 			return err
 		}
 	}
-	weights := map[string]int64{}
+	sizes := map[string]int64{}
 	for len(group) > 0 {
-		var size int64
+		var size, largest int64 // of problems
 		n := 0
 		for ; n < len(group); n++ {
 			digest := group[n].spec.Problem
-			weight, known := weights[digest]
+			bytes, known := sizes[digest]
 			if !known {
 				var err error
-				if weight, err = r.client.weigh(ctx, digest); err != nil {
+				if bytes, err = r.client.problemBytes(ctx, digest); err != nil {
 					return err
 				}
-				weights[digest] = weight
+				sizes[digest] = bytes
 			}
-			if n > 0 && size+weight > partBytes {
+			if n > 0 && problemWeight*(size+bytes) > partBytes {
 				break
 			}
-			size += weight
+			size += bytes
+			largest = max(largest, bytes)
 		}
-		if err := r.addPart(ctx, group[:n], size); err != nil {
+		if err := r.addPart(ctx, group[:n], problemWeight*size, largest); err != nil {
 			return err
 		}
 		group = group[n:]
@@ -54,21 +55,25 @@ func (r *receiver) add(ctx context.Context, group []received) error {
 	return nil
 }
 
-// addPart creates jobs that take so much memory with their problems.
-func (r *receiver) addPart(ctx context.Context, group []received, size int64) error {
-	making := r.client.problems.making
-	if err := making.Take(ctx, size); err != nil {
-		return err
-	}
-	defer making.Give(size)
+// addPart creates jobs that take so much memory with their problems, of which the largest has so many bytes.
+func (r *receiver) addPart(ctx context.Context, group []received, size, largest int64) error {
 	group, err := r.unknown(ctx, group)
 	if err != nil || len(group) == 0 {
 		return err
 	}
+	if err := r.client.roomForProblem(ctx, largest); err != nil { // AddToBatch says whether there is for all
+		return err
+	}
+	making, tenant := r.client.problems.making, r.client.tenant
+	if err := making.Take(ctx, tenant, size); err != nil {
+		return err
+	}
+	defer making.Give(tenant, size)
 	v, err := r.client.validator(ctx)
 	if err != nil {
 		return err
 	}
+	v.regrades = r.regrades
 	var jobs []record.NewJob
 	var faults []job.ItemError
 	var prints []record.Fingerprint
@@ -80,7 +85,7 @@ func (r *receiver) addPart(ctx context.Context, group []received, size int64) er
 		if item.invalid == nil {
 			var limits job.Limits
 			if spec, limits, err = v.check(ctx, item.spec); err == nil {
-				spec, err = r.client.pinInputs(ctx, spec, limits)
+				spec, err = v.pin(ctx, spec, limits)
 			}
 			if err == nil {
 				verdict, err = r.client.judge(v.terms, policy.Subject{Kind: policy.KindBatch, Spec: spec, Limits: limits})

@@ -28,7 +28,12 @@ type BatchItem struct {
 
 // SubmitBatch is [producer.Batches.SubmitBatch].
 func (c *Client) SubmitBatch(ctx context.Context, o producer.BatchOptions, specs iter.Seq2[job.Spec, error]) (job.Batch, error) {
-	return c.ReceiveBatch(ctx, o, nil, func(yield func(BatchItem, error) bool) {
+	return c.ReceiveBatch(ctx, o, nil, itemsOf(specs))
+}
+
+// itemsOf are jobs as if they had been sent.
+func itemsOf(specs iter.Seq2[job.Spec, error]) iter.Seq2[BatchItem, error] {
+	return func(yield func(BatchItem, error) bool) {
 		for spec, err := range specs {
 			item := BatchItem{Spec: spec}
 			if err == nil {
@@ -38,13 +43,17 @@ func (c *Client) SubmitBatch(ctx context.Context, o producer.BatchOptions, specs
 				return
 			}
 		}
-	})
+	}
 }
 
 // ReceiveBatch is SubmitBatch of jobs as they come over the wire. It holds a few groups
 // of them at most. permit, if it is not nil, is asked before each group is created, and its
 // error ends the batch.
 func (c *Client) ReceiveBatch(ctx context.Context, o producer.BatchOptions, permit func(context.Context) error, items iter.Seq2[BatchItem, error]) (job.Batch, error) {
+	return c.receiveBatch(ctx, o, receiver{client: c, permit: permit}, items)
+}
+
+func (c *Client) receiveBatch(ctx context.Context, o producer.BatchOptions, r receiver, items iter.Seq2[BatchItem, error]) (job.Batch, error) {
 	if err := o.Check(); err != nil {
 		return job.Batch{}, err
 	}
@@ -72,7 +81,7 @@ func (c *Client) ReceiveBatch(ctx context.Context, o producer.BatchOptions, perm
 	if err != nil {
 		return job.Batch{}, err
 	}
-	r := receiver{client: c, batch: b.ID, continued: continued, progress: o.Progress, permit: permit}
+	r.batch, r.continued, r.progress = b.ID, continued, o.Progress
 	if err := r.receive(ctx, func(yield func(BatchItem, error) bool) {
 		for item, err, more := first, error(nil), true; more && yield(item, err); {
 			item, err, more = next()

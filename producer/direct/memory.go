@@ -3,6 +3,7 @@ package direct
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 
@@ -97,6 +98,77 @@ func (b bounded) Take(ctx context.Context, bytes int64) error {
 
 // Give is [Memory.Give].
 func (b bounded) Give(bytes int64) { b.free.Release(bytes) }
+
+// shared is memory of which a tenant has a share at most. A tenant that waits for its own share keeps no other waiting, and whoever needs
+// nothing waits for nobody.
+type shared struct {
+	all   bounded
+	share int64
+
+	mu sync.Mutex
+	of map[string]*share // of tenants that have some, or wait
+}
+
+// share is what a tenant may have.
+type share struct {
+	bounded
+
+	users int
+}
+
+func newShared(bytes, most int64) *shared {
+	return &shared{all: newBounded(bytes), share: most, of: map[string]*share{}}
+}
+
+// Take waits for so many bytes of a tenant's share.
+func (s *shared) Take(ctx context.Context, tenant string, bytes int64) error {
+	if bytes == 0 {
+		return nil
+	}
+	own := s.enter(tenant)
+	err := own.Take(ctx, bytes)
+	if err == nil {
+		if err = s.all.Take(ctx, bytes); err != nil {
+			own.Give(bytes)
+		}
+	}
+	if err != nil {
+		s.leave(tenant)
+	}
+	return err
+}
+
+// Give gives back what one Take took.
+func (s *shared) Give(tenant string, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	s.all.Give(bytes)
+	s.leave(tenant).Give(bytes)
+}
+
+func (s *shared) enter(tenant string) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.of[tenant]
+	if own == nil {
+		own = &share{bounded: newBounded(s.share)}
+		s.of[tenant] = own
+	}
+	own.users++
+	return own
+}
+
+// leave forgets a tenant's share with its last user.
+func (s *shared) leave(tenant string) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.of[tenant]
+	if own.users--; own.users == 0 {
+		delete(s.of, tenant)
+	}
+	return own
+}
 
 // takeListed takes memory for a list of so many, before it is read. What keeps less is given
 // back once it was.

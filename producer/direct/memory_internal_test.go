@@ -6,7 +6,57 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
+
+// TestSharedMemory: a tenant that waits for its share keeps no other waiting, nor who needs nothing, and tenants that have all they want are
+// forgotten.
+func TestSharedMemory(t *testing.T) {
+	t.Parallel()
+	memory := newShared(100, 50)
+	ctx, cancel := context.WithCancel(t.Context())
+	take := func(tenant string, bytes int64) {
+		t.Helper()
+		if err := memory.Take(t.Context(), tenant, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take("greedy", 50)
+	var waiting sync.WaitGroup
+	for range 3 {
+		waiting.Go(func() {
+			if err := memory.Take(ctx, "greedy", 40); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want it to wait for its share", err)
+			}
+		})
+	}
+	gbtest.Eventually(t, "all wait", func() bool {
+		memory.mu.Lock()
+		defer memory.mu.Unlock()
+		return memory.of["greedy"].users == 4
+	})
+	take("greedy", 0)
+	take("other", 50)
+	cancel()
+	waiting.Wait()
+	if err := memory.Take(ctx, "third", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want it to wait for what all have", err)
+	}
+	if err := memory.Take(t.Context(), "third", 51); err == nil {
+		t.Error("more than a share was taken")
+	}
+	memory.Give("greedy", 50)
+	memory.Give("other", 50)
+	memory.Give("other", 0)
+	take("third", 50)
+	take("fourth", 50)
+	memory.Give("third", 50)
+	memory.Give("fourth", 50)
+	if len(memory.of) > 0 {
+		t.Errorf("got %v, want no tenant to be left", memory.of)
+	}
+}
 
 // TestBoundedMemory: fires of the largest jobs never hold more than is given to all, and give all of it back
 // also where a step took it twice.

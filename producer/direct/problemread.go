@@ -8,16 +8,21 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
 	// problemWeight is how many times its size a problem takes while a job is made of it: decoded, encoded, and sent.
 	problemWeight = 4
-	// problemsAtOnce bounds what all jobs that are being made take so, in a process, and what all submissions that are read do.
+	// problemsAtOnce bounds what all jobs that are being made take so, in a process, and what all submissions that are read do. A tenant
+	// has half of it at most.
 	problemsAtOnce = 64 << 20
+	// problemPatience is how long one job waits for that. A batch waits as long as its sender does.
+	problemPatience = 10 * time.Second
 	// mostProblems bounds the canonical forms of problems that are kept decoded, bytes. They take some twice that.
 	mostProblems = 16 << 20
 )
@@ -25,8 +30,8 @@ const (
 // problems are those that a process has read lately, decoded. What they are named by is what they are, so none is ever another; whether the
 // tenant has one still, Redis says each time.
 type problems struct {
-	making  bounded // memory of jobs that are being made
-	reading bounded // memory of submissions that are to be graded again
+	making  *shared // memory of jobs that are being made
+	reading *shared // memory of submissions that are to be graded again
 
 	mu    sync.Mutex
 	known map[string]job.Problem // by tenant/digest
@@ -34,7 +39,7 @@ type problems struct {
 }
 
 func newProblems() *problems {
-	return &problems{making: newBounded(problemsAtOnce), reading: newBounded(problemsAtOnce), known: map[string]job.Problem{}}
+	return &problems{making: newShared(problemsAtOnce, problemsAtOnce/2), reading: newShared(problemsAtOnce, problemsAtOnce/2), known: map[string]job.Problem{}}
 }
 
 func (p *problems) get(name string) (job.Problem, bool) {
@@ -85,8 +90,8 @@ func (c *Client) readProblem(ctx context.Context, head job.ProblemHead) (job.Pro
 	return p, nil
 }
 
-// weigh says what a job takes of memory for the problem that it names.
-func (c *Client) weigh(ctx context.Context, digest string) (int64, error) {
+// problemBytes says how large the problem is that a job names, as JSON; of none it is 0.
+func (c *Client) problemBytes(ctx context.Context, digest string) (int64, error) {
 	if digest == "" {
 		return 0, nil
 	}
@@ -94,16 +99,50 @@ func (c *Client) weigh(ctx context.Context, digest string) (int64, error) {
 	if errors.Is(err, job.ErrNoProblem) { // the check says so
 		return 0, nil
 	}
-	return problemWeight * head.Bytes, err
+	return head.Bytes, err
 }
 
-// takeProblem takes the memory for a job that names a problem, until done.
-func (c *Client) takeProblem(ctx context.Context, digest string) (done func(), err error) {
-	size, err := c.weigh(ctx, digest)
-	if err == nil {
-		err = c.problems.making.Take(ctx, size)
+// roomForProblem fails where the tenant's quotas have no room for a job with so much of a problem, before anything of that is read.
+func (c *Client) roomForProblem(ctx context.Context, bytes int64) error {
+	if bytes <= record.MaxInline { // that costs little to find out later
+		return nil
 	}
-	return func() { c.problems.making.Give(size) }, err
+	return c.records.CheckRoom(ctx, c.tenant, bytes)
+}
+
+// makeOfProblem takes the memory for a job that is made of a problem, if it names one, until done. It fails where there is no room for the job.
+func (c *Client) makeOfProblem(ctx context.Context, digest string) (done func(), err error) {
+	bytes, err := c.problemBytes(ctx, digest)
+	if err == nil {
+		err = c.roomForProblem(ctx, bytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.takeProblem(ctx, bytes)
+}
+
+// checkOfProblem is makeOfProblem for a job that is only checked.
+func (c *Client) checkOfProblem(ctx context.Context, digest string) (done func(), err error) {
+	bytes, err := c.problemBytes(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	return c.takeProblem(ctx, bytes)
+}
+
+// takeProblem takes the memory for one job with so much of a problem, until done.
+func (c *Client) takeProblem(ctx context.Context, bytes int64) (done func(), err error) {
+	size := problemWeight * bytes
+	waiting, cancel := context.WithTimeout(ctx, problemPatience)
+	defer cancel()
+	if err = c.problems.making.Take(waiting, c.tenant, size); err == nil {
+		return func() { c.problems.making.Give(c.tenant, size) }, nil
+	}
+	if waiting.Err() != nil && ctx.Err() == nil {
+		err = &job.Error{Code: job.CodeUnavailable, Message: "too many jobs with large problems are being made here: try again in a moment"}
+	}
+	return nil, err
 }
 
 // problem reads a problem of the tenant, once for all jobs that v is for. It fails with job.ErrNoProblem.
@@ -147,4 +186,17 @@ func (v *validator) expand(ctx context.Context, spec job.Spec) (job.Spec, error)
 		}
 	}
 	return p.Expand(spec)
+}
+
+// pin is [Client.pinInputs] of a job that was checked. Only then is it known how large a submission's files are that are kept elsewhere.
+func (v *validator) pin(ctx context.Context, spec job.Spec, limits job.Limits) (job.Spec, error) {
+	spec, err := v.client.pinInputs(ctx, spec, limits)
+	if err != nil || spec.Problem == "" {
+		return spec, err
+	}
+	p, err := v.problem(ctx, spec.Problem)
+	if err != nil {
+		return spec, err
+	}
+	return spec, p.CheckSize(spec)
 }

@@ -1,8 +1,10 @@
 package direct_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
@@ -161,5 +164,231 @@ func TestProblemRefusals(t *testing.T) {
 	}
 	if left := w.Kept(t, "tenants/default/inputs/"); len(left) > 0 {
 		t.Errorf("objects are left: %v", left)
+	}
+}
+
+// inTime is a context for what either comes at once, or waits for good.
+func inTime(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func oneByOne(specs ...job.Spec) iter.Seq2[job.Spec, error] {
+	return func(yield func(job.Spec, error) bool) {
+		for _, spec := range specs {
+			if !yield(spec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// storeProblem stores a problem of one test.
+func storeProblem(t *testing.T, w *producertest.Env, answer string, change func(*job.Problem)) string {
+	t.Helper()
+	p := job.Problem{Tests: []job.Test{{Name: "1", Answer: answer}}}
+	if change != nil {
+		change(&p)
+	}
+	head, err := w.Client.StoreProblem(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head.Digest
+}
+
+// TestProblemsOfOneTenant: a tenant whose jobs wait for memory for their problems keeps no others from being made, nor its own that name none.
+func TestProblemsOfOneTenant(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	digest := storeProblem(t, w, "1", nil)
+	named := job.Spec{Problem: digest, Runtime: "python", Source: "1"}
+	step := job.Step{TemplateSpec: job.TemplateSpec{Spec: named}}
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"grade": step}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := w.Client.TakeOfProblems(t.Context(), direct.MostOfProblems)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := w.Client.SubmitBatch(t.Context(), producer.BatchOptions{}, oneByOne(named))
+		waiting <- err
+	}()
+	ctx := inTime(t)
+	if _, err := w.Client.Submit(ctx, job.Spec{Runtime: "python", Source: "1"}); err != nil {
+		t.Errorf("a job without a problem: %v", err)
+	}
+	if _, err := w.Client.SubmitBatch(ctx, producer.BatchOptions{}, oneByOne(job.Spec{Runtime: "python", Source: "1"})); err != nil {
+		t.Errorf("a batch without a problem: %v", err)
+	}
+	if other, err := w.Client.For("other").TakeOfProblems(ctx, direct.MostOfProblems); err != nil {
+		t.Errorf("another tenant: %v", err)
+	} else {
+		other()
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := w.Client.Submit(short, named); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the tenant's own to wait", err)
+	}
+	short, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := w.Client.Advance(short, run.ID, time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the step of a pipeline to wait", err)
+	}
+	done()
+	if err := <-waiting; err != nil {
+		t.Errorf("the batch that waited: %v", err)
+	}
+	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Errorf("the step that waited: %v", err)
+	}
+	w.Start(t, job.StepJobID(run.ID, "grade", 0, 1))
+}
+
+// TestProblemsBeyondQuotas: a job for which there is no room is refused before its problem is read.
+func TestProblemsBeyondQuotas(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	if _, err := w.Client.CreateTenant(t.Context(), "default", job.Terms{Quotas: job.Quotas{BytesQueued: 100 << 10}}); err != nil {
+		t.Fatal(err)
+	}
+	digest := storeProblem(t, w, strings.Repeat("x", 200<<10), nil)
+	done, err := w.Client.TakeOfProblems(t.Context(), direct.MostOfProblems)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	named := job.Spec{Problem: digest, Runtime: "python", Source: "1"}
+	if _, err := w.Client.Submit(inTime(t), named); job.CodeOf(err) != job.CodeQuotaExceeded {
+		t.Errorf("a job: got %v, want quota_exceeded", err)
+	}
+	if _, err := w.Client.SubmitBatch(inTime(t), producer.BatchOptions{}, oneByOne(named)); job.CodeOf(err) != job.CodeQuotaExceeded {
+		t.Errorf("a batch: got %v, want quota_exceeded", err)
+	}
+}
+
+// TestSubmissionSizes: submission_kb counts files that are kept elsewhere, too, but not what the problem puts over a submission.
+func TestSubmissionSizes(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	upload := func(bytes int) string {
+		t.Helper()
+		f, err := producer.UploadFile(t.Context(), w.Client, "data", strings.NewReader(strings.Repeat("x", bytes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Upload
+	}
+	most, more := upload(1023), upload(1024)
+	digest := storeProblem(t, w, "1", func(p *job.Problem) {
+		p.SubmissionKB = 1
+		p.Include = map[string]job.Include{job.DefaultInclude: {Files: []job.File{{Name: "given", Upload: more}}}}
+	})
+	spec := func(upload string) job.Spec {
+		return job.Spec{Problem: digest, Runtime: "python", Source: "1", Files: []job.File{{Name: "data", Upload: upload}}}
+	}
+	if _, err := w.Client.Submit(t.Context(), spec(most)); err != nil {
+		t.Errorf("as much as may be: %v", err)
+	}
+	var invalid job.Invalid
+	if _, err := w.Client.Submit(t.Context(), spec(more)); !errors.As(err, &invalid) || invalid[0].Field != "files" || !strings.Contains(invalid[0].Allowed, "submission_kb") {
+		t.Errorf("a byte more: got %v, want what is wrong with files", err)
+	}
+	b, err := w.Client.SubmitBatch(t.Context(), producer.BatchOptions{}, oneByOne(spec(most), spec(more)))
+	if err != nil || b.Jobs != 1 || b.Rejected != 1 || b.Errors[0].Errors[0].Field != "files" {
+		t.Errorf("a batch: got %+v, %v", b, err)
+	}
+}
+
+// TestRegradeKey: nobody but a regrade says what a job grades again.
+func TestRegradeKey(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	forged := job.Spec{Runtime: "python", Source: "1", Metadata: map[string]string{job.RegradeKey: "default-another"}}
+	var invalid job.Invalid
+	if _, err := w.Client.Submit(t.Context(), forged); !errors.As(err, &invalid) || invalid[0].Field != "metadata."+job.RegradeKey {
+		t.Errorf("a job: got %v", err)
+	}
+	b, err := w.Client.SubmitBatch(t.Context(), producer.BatchOptions{}, oneByOne(forged))
+	if err != nil || b.Jobs != 0 || b.Rejected != 1 {
+		t.Errorf("a batch: got %+v, %v", b, err)
+	}
+	if _, err := w.Client.SetTemplate(t.Context(), "forged", producer.TemplateRequest{Spec: job.TemplateSpec{
+		Spec: job.Spec{Runtime: "python", Source: "1"}, Metadata: map[string]job.Value{job.RegradeKey: {Text: "default-another"}},
+	}}); !errors.As(err, &invalid) {
+		t.Errorf("a template: got %v", err)
+	}
+}
+
+// TestSpoiledSubmissions: a submission that can't be read is left out, and no other with it; one with all the metadata that it may have is
+// graded again; and nothing is once it may not.
+func TestSpoiledSubmissions(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	from, to := storeProblem(t, w, "1", nil), storeProblem(t, w, "2", nil)
+	graded := func() (id, submission string) {
+		t.Helper()
+		spec := job.Spec{Problem: from, Runtime: "python", Source: "1", Metadata: map[string]string{}}
+		for i := range job.MaxMetadata {
+			spec.Metadata[fmt.Sprint(i)] = "x"
+		}
+		j, err := w.Client.Submit(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.End(t, w.Start(t, j.ID), nil, nil)
+		for key := range w.Kept(t, "tenants/default/jobs/"+j.ID) {
+			if strings.HasSuffix(key, "/submission.json") {
+				submission = key
+			}
+		}
+		return j.ID, submission
+	}
+	good, _ := graded()
+	cut, cutKey := graded()
+	large, largeKey := graded()
+	for key, text := range map[string]string{cutKey: `{"source":`, largeKey: strings.Repeat(" ", job.MaxSubmissionBytes+1)} {
+		if _, err := w.Objects.PutBytes(t.Context(), key, "application/json", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revoked := errors.New("revoked")
+	var left *producer.BatchError
+	_, err := w.Client.RegradeWhile(t.Context(), to, producer.RegradeRequest{From: from}, func(context.Context) error { return revoked })
+	if !errors.Is(err, revoked) || !errors.As(err, &left) || left.Batch.Jobs != 0 {
+		t.Errorf("got %v, want it to end as it may not go on", err)
+	}
+	answer, err := w.Client.Regrade(t.Context(), to, producer.RegradeRequest{From: from})
+	if err != nil || answer.Batch.Jobs != 1 || answer.Batch.Rejected != 0 || answer.LeftOutTotal != 2 {
+		t.Fatalf("got %+v, %v, want one job", answer, err)
+	}
+	for _, l := range answer.LeftOut {
+		if l.Reason != "its source is not kept" || l.ID != cut && l.ID != large {
+			t.Errorf("got %+v", l)
+		}
+	}
+	again := w.Start(t, job.ItemID(answer.Batch.ID, 0))
+	if len(again.Metadata) != job.MaxMetadata+1 || again.Metadata[job.RegradeKey] != good {
+		t.Errorf("got %v", again.Metadata)
+	}
+	beyond, err := w.Client.RegradeBeyond(t.Context(), from, to)
+	if err != nil || len(beyond) != 3 {
+		t.Fatalf("got %+v, %v", beyond, err)
+	}
+	for _, l := range beyond {
+		if !strings.HasPrefix(l.Reason, "there are more than a batch may have") {
+			t.Errorf("got %+v, want that nothing of it is read", l)
+		}
 	}
 }

@@ -30,6 +30,7 @@ type receiver struct {
 	continued bool // there may be some of its jobs already
 	progress  func(int)
 	permit    func(context.Context) error // or nil
+	regrades  bool                        // its jobs grade submissions again
 	sent      int
 }
 

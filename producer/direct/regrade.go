@@ -36,6 +36,12 @@ const (
 
 // Regrade is [producer.Problems.Regrade].
 func (c *Client) Regrade(ctx context.Context, digest string, r producer.RegradeRequest) (producer.Regraded, error) {
+	return c.RegradeWhile(ctx, digest, r, nil)
+}
+
+// RegradeWhile is Regrade that goes on as long as it may: permit, if it is not nil, is asked before each group of jobs is created, and its
+// error ends the batch.
+func (c *Client) RegradeWhile(ctx context.Context, digest string, r producer.RegradeRequest, permit func(context.Context) error) (producer.Regraded, error) {
 	if _, err := c.problemHead(ctx, digest); err != nil {
 		return producer.Regraded{}, err
 	}
@@ -56,7 +62,7 @@ func (c *Client) Regrade(ctx context.Context, digest string, r producer.RegradeR
 	}
 	g := regrade{client: c, from: r.From, before: before, to: digest, priority: cmp.Or(r.Priority, job.Low), seen: map[string]bool{}}
 	g.answer.LeftOut = []producer.LeftOut{}
-	g.answer.Batch, err = c.SubmitBatch(ctx, producer.BatchOptions{BatchOptions: r.BatchOptions}, g.submissions(ctx))
+	g.answer.Batch, err = c.receiveBatch(ctx, producer.BatchOptions{BatchOptions: r.BatchOptions}, receiver{client: c, permit: permit, regrades: true}, itemsOf(g.submissions(ctx)))
 	var invalid job.Invalid
 	if errors.As(err, &invalid) && slices.Equal(invalid, emptyBatch) {
 		return producer.Regraded{}, job.Invalid{{
@@ -111,21 +117,28 @@ type submission struct {
 
 // passOn reads some submissions side by side, and yields them in their order.
 func (g *regrade) passOn(ctx context.Context, jobs []record.Graded, yield func(job.Spec, error) bool) error {
+	if len(g.seen) == job.MaxBatch { // nothing of them is read
+		for _, j := range jobs {
+			g.leave(j.ID, beyondBatch)
+		}
+		return nil
+	}
 	// Who yields waits for memory to make jobs, which nobody holds who waits for this.
 	const size = submissionWeight * submissionsAtOnce * job.MaxSubmissionBytes
-	if err := g.client.problems.reading.Take(ctx, size); err != nil {
+	reading, tenant := g.client.problems.reading, g.client.tenant
+	if err := reading.Take(ctx, tenant, size); err != nil {
 		return err
 	}
-	defer g.client.problems.reading.Give(size)
+	defer reading.Give(tenant, size)
 	read := make([]submission, len(jobs))
-	reading, readCtx := errgroup.WithContext(ctx)
+	reads, readCtx := errgroup.WithContext(ctx)
 	for i, j := range jobs {
-		reading.Go(func() (err error) {
+		reads.Go(func() (err error) {
 			read[i], err = g.read(readCtx, j)
 			return err
 		})
 	}
-	if err := reading.Wait(); err != nil {
+	if err := reads.Wait(); err != nil {
 		return err
 	}
 	for i, s := range read {
@@ -178,12 +191,17 @@ func (g *regrade) read(ctx context.Context, j record.Graded) (s submission, err 
 		s.reason = noSource
 		return s, nil
 	}
+	if err != nil && !errors.Is(err, artifacts.ErrTooLarge) {
+		return s, fmt.Errorf("read submission of job %s: %w", j.ID, err)
+	}
 	var kept job.Spec
 	if err == nil {
 		err = json.Unmarshal(text, &kept)
 	}
-	if err != nil {
-		return s, fmt.Errorf("read submission of job %s: %w", j.ID, err)
+	if err != nil { // a worker has spoiled it, which ends no request about all others
+		g.client.log.Warn("a submission can't be read, and is left out", "job_id", j.ID, "error", err)
+		s.reason = noSource
+		return s, nil
 	}
 	s.first = cmp.Or(r.Metadata[job.RegradeKey], r.ID)
 	s.spec = g.before.TakeBack(kept.Submission()) // a worker wrote it, and must not name a secret

@@ -111,7 +111,13 @@ func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline) (*pipelines.
 	for _, name := range slices.Sorted(maps.Keys(p.Steps)) {
 		var faults job.Invalid
 		if sample, ok := d.Samples[name]; ok {
+			var done func()
+			if done, err = c.checkOfProblem(ctx, sample.Problem); err != nil {
+				return nil, err
+			}
 			_, _, err = v.check(ctx, sample)
+			done()
+			v.problems = nil
 		} else {
 			var t job.Template
 			t, err = c.Template(ctx, p.Steps[name].Template)

@@ -33,7 +33,7 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 
 // accept checks the spec of a new job and creates it.
 func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (producer.Job, error) {
-	done, err := c.takeProblem(ctx, spec.Problem)
+	done, err := c.makeOfProblem(ctx, spec.Problem)
 	if err != nil {
 		return producer.Job{}, err
 	}
@@ -62,7 +62,7 @@ func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec) e
 	if err != nil {
 		return err
 	}
-	if n.Spec, err = c.pinInputs(ctx, checked, limits); err != nil {
+	if n.Spec, err = v.pin(ctx, checked, limits); err != nil {
 		return err
 	}
 	if n.JSON, err = job.Marshal(n.Spec); err != nil {

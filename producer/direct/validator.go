@@ -26,6 +26,8 @@ type validator struct {
 	secrets []string
 	// problems are those that jobs name, by digest.
 	problems map[string]job.Problem
+	// regrades says that the jobs come from Regrade.
+	regrades bool
 }
 
 // validator reads what a job of the tenant may be now. It is for one goroutine.
@@ -50,6 +52,11 @@ func (c *Client) LimitsOf(ctx context.Context, spec job.Spec) (job.Limits, error
 	if err != nil {
 		return job.Limits{}, err
 	}
+	done, err := c.checkOfProblem(ctx, spec.Problem)
+	if err != nil {
+		return job.Limits{}, err
+	}
+	defer done()
 	_, limits, err := v.check(ctx, spec)
 	return limits, err
 }
@@ -71,6 +78,9 @@ func (v *validator) knownImages(ctx context.Context) ([]string, error) {
 // limits that the job will have. It fails with job.Invalid or job.ErrNoRuntimes.
 func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec, limits job.Limits, err error) {
 	var none job.Limits
+	if _, own := spec.Metadata[job.RegradeKey]; own && !v.regrades {
+		return spec, none, job.Invalid{{Field: "metadata." + job.RegradeKey, Message: "is Glovebox's", Allowed: "another name"}}
+	}
 	var images []string
 	if spec.Image != "" {
 		if images, err = v.knownImages(ctx); err != nil {
