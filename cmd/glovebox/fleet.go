@@ -42,8 +42,7 @@ names says, of the user "default": no other may see all of it.`,
 			Use:   "drain NAME",
 			Short: "Have a worker take no more jobs",
 			Long: `Have a worker take no more jobs, from its next beat on: 5 seconds at most. What it runs goes
-on, sessions too. NAME is its id, or the name of its host, of which it is the only one that
-lives. It holds
+on, sessions too. NAME is its id, or the name of a host that has no other worker. It holds
 until "glovebox fleet resume", or until the worker is started again, which is another one.
 
 To take a host away, drain its worker, wait until "glovebox fleet" says that it runs
