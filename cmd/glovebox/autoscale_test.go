@@ -35,7 +35,12 @@ func TestAutoscale(t *testing.T) {
 	if code := a.run(t.Context(), []string{"autoscale", "--interval", "1s"}); code != exitOK || !strings.HasPrefix(out.String(), "0 workers wanted, 0 there") {
 		t.Fatalf("with nothing to do: exit code %d, %s%s", code, &out, &errs)
 	}
-	if err := records.Fleet.Beat(t.Context(), fleet.Worker{ID: "idle", Concurrency: 4}); err != nil {
+	worker, err := record.Open(t.Context(), record.Config{URL: server.Worker()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer worker.Close()
+	if err := worker.Fleet.Beat(t.Context(), fleet.Worker{ID: "idle", Concurrency: 4}); err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
