@@ -71,7 +71,7 @@ func (s *Scaler) Next(l Load) Decision {
 	return d
 }
 
-// Now is Next for who asks once, and knows no past that fewer have been enough in: it falls at once, too.
+// Now is Next for a caller that asks once, and knows no past that fewer have been enough in: it falls at once, too.
 func (s *Scaler) Now(l Load) Decision {
 	d := s.Next(l)
 	if l.Paused == 0 && d.Wanted != d.Needed {
