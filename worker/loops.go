@@ -62,7 +62,7 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs, Warm: map[string]int{}}
+	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs, Warm: map[string]int{}, Drained: w.drained.Load()}
 	for _, r := range w.Runtimes.List() {
 		if n := w.Sandboxes.WarmOf(r.Image()); n > 0 {
 			beat.Warm[r.Name] = n

@@ -113,16 +113,17 @@ type Config struct {
 // Worker runs jobs until its context ends.
 type Worker struct {
 	Config
-	memory   *budget
-	slots    chan struct{} // one for each job at once
-	cancels  *record.Listener
-	turns    *record.Listener
-	consumer *consumer
-	sessions *sessionConsumer
-	breaker  breaker
-	drained  atomic.Bool      // by the operator
-	offer    *fleet.Offer     // the names of what this worker can run
-	tests    *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
+	memory     *budget
+	slots      chan struct{} // one for each job at once
+	cancels    *record.Listener
+	turns      *record.Listener
+	consumer   *consumer
+	sessions   *sessionConsumer
+	breaker    breaker
+	drained    atomic.Bool      // by the operator
+	disobeying await.Rarely     // that it can't be read; only for obey
+	offer      *fleet.Offer     // the names of what this worker can run
+	tests      *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
 
 	mu         sync.Mutex
 	active     map[queue.Run]struct{} // what this worker runs

@@ -24,10 +24,10 @@ type autoscaleOptions struct {
 	metricsAddr   string
 }
 
-// The interval between two looks: the shortest, and the longest, after which figures are too old.
+// The interval between two looks: the shortest, and the longest. Figures that are two minutes old are too old.
 const (
 	leastLook = time.Second
-	mostLook  = 2 * time.Minute
+	mostLook  = time.Minute
 )
 
 func (a *app) autoscaleCommand() *cobra.Command {
@@ -39,11 +39,13 @@ func (a *app) autoscaleCommand() *cobra.Command {
 through with those that wait within --clear. A tenant counts with no more jobs than its
 quota lets run at once. With nothing to do it is --min, which may be 0.
 
-It looks twice, --interval apart, and prints one number. With --watch it goes on, and
-knows the past: the number grows at once, and falls when fewer have been enough for --hold,
-by a quarter a minute at most. While workers are paused it stays as it is. It prints a line
-for each look, and where --metrics-addr is given, Prometheus finds glovebox_workers_wanted
-there. It starts and ends no worker: whoever does, sets that number.
+It looks twice, --interval apart, and prints one number: what is needed now, which may be
+fewer than there are. With --watch it goes on, and knows the past: the number grows at
+once, and falls when fewer have been enough for --hold, by a quarter a minute at most.
+While workers are paused it doesn't fall, and while half of all or more are, nor does it
+grow; drained ones don't count. It prints a line for each look, and where --metrics-addr is
+given, Prometheus finds glovebox_workers_wanted there. It starts and ends no worker: whoever
+does, sets that number.
 
 GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-acl").`,
 		Example: `  glovebox autoscale --slots 4 --max 20
@@ -69,7 +71,30 @@ GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-
 	return cmd
 }
 
+// zero names a flag that is 0, which the policy would take for one that is left out; "" for none.
+func (o autoscaleOptions) zero() string {
+	p := o.policy
+	switch {
+	case p.Slots == 0:
+		return "slots"
+	case p.Most == 0:
+		return "max"
+	case p.Clear == 0:
+		return "clear"
+	case p.Boot == 0:
+		return "boot"
+	case p.Service == 0:
+		return "service"
+	case p.Hold == 0:
+		return "hold"
+	}
+	return ""
+}
+
 func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
+	if name := o.zero(); name != "" {
+		return usagef("--%s is 0: want more, or none for its default", name)
+	}
 	scaler, err := autoscale.New(o.policy)
 	switch {
 	case err != nil:
@@ -113,7 +138,11 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 		case err != nil: // what was decided last stays, for two minutes
 			log.Warn("nothing is decided: there are no figures", "error", err)
 		default:
-			d := scaler.Next(load)
+			next := scaler.Now
+			if o.watch {
+				next = scaler.Next
+			}
+			d := next(load)
 			exported.Decided(d)
 			if o.watch || looks == 2 {
 				if err := a.printDecision(d, o.asJSON); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/autoscale"
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -33,6 +34,18 @@ func TestAutoscale(t *testing.T) {
 	a := &app{stdout: &out, stderr: &errs, getenv: settings.Get}
 	if code := a.run(t.Context(), []string{"autoscale", "--interval", "1s"}); code != exitOK || !strings.HasPrefix(out.String(), "0 workers wanted, 0 there") {
 		t.Fatalf("with nothing to do: exit code %d, %s%s", code, &out, &errs)
+	}
+	worker, err := record.Open(t.Context(), record.Config{URL: server.Worker()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer worker.Close()
+	if err := worker.Fleet.Beat(t.Context(), fleet.Worker{ID: "idle", Concurrency: 4}); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if code := a.run(t.Context(), []string{"autoscale", "--interval", "1s"}); code != exitOK || !strings.HasPrefix(out.String(), "0 workers wanted, 1 there") {
+		t.Fatalf("with nothing to do for a worker: exit code %d, %s%s", code, &out, &errs)
 	}
 	if _, err := records.CreateTenant(t.Context(), "bounded", job.Terms{Quotas: job.Quotas{RunningAtOnce: 2}}); err != nil {
 		t.Fatal(err)
@@ -101,7 +114,11 @@ func TestAutoscaleUsage(t *testing.T) {
 		"--slots -1":                    "--slots is -1: want 1 to 1000",
 		"--min 5 --max 3":               "--min is 5: want 0 to max, which is 3",
 		"--clear 30s":                   "--clear is 30s: want more than boot, which is 1m0s",
-		"--interval 1h":                 "--interval is 1h0m0s: want 1s to 2m0s",
+		"--interval 1h":                 "--interval is 1h0m0s: want 1s to 1m0s",
+		"--interval 2m":                 "--interval is 2m0s: want 1s to 1m0s",
+		"--slots 0":                     "--slots is 0: want more",
+		"--max 0":                       "--max is 0: want more",
+		"--boot 0s":                     "--boot is 0: want more",
 		"--metrics-addr 127.0.0.1:9095": "want --watch, too",
 		"--hold soon":                   "invalid argument \"soon\"",
 		"":                              "GLOVEBOX_REDIS_URL",

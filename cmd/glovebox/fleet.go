@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
@@ -31,7 +32,7 @@ names says, of the user "default": no other may see all of it.`,
   sudo glovebox fleet drain host-1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withFleet(cmd.Context(), settings, func(_ *redis.Client, list []fleet.Listed) error { return a.showFleet(list, asJSON) })
+			return a.withFleet(cmd.Context(), settings, func(_ operatorRedis, list []fleet.Listed) error { return a.showFleet(list, asJSON) })
 		},
 	}
 	cmd.PersistentFlags().StringVar(&settings, "settings", "", "`FILE` with the variables (default "+operatorSettings+", if it is there and GLOVEBOX_REDIS_URL is not set)")
@@ -41,7 +42,7 @@ names says, of the user "default": no other may see all of it.`,
 			Use:   "drain NAME",
 			Short: "Have a worker take no more jobs",
 			Long: `Have a worker take no more jobs, from its next beat on: 5 seconds at most. What it runs goes
-on, sessions too. NAME is its id, or how only its id begins, as its host's name. It holds
+on, sessions too. NAME is its id, or the name of a host that has no other worker. It holds
 until "glovebox fleet resume", or until the worker is started again, which is another one.
 
 To take a host away, drain its worker, wait until "glovebox fleet" says that it runs
@@ -49,10 +50,13 @@ nothing, and stop it.`,
 			Example: `  sudo glovebox fleet drain host-1`,
 			Args:    one("NAME"),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.withFleet(cmd.Context(), settings, func(rdb *redis.Client, list []fleet.Listed) error {
+				return a.withFleet(cmd.Context(), settings, func(rdb operatorRedis, list []fleet.Listed) error {
 					w, err := named(list, args[0])
 					if err == nil {
-						err = fleet.Drain(cmd.Context(), rdb, w.ID, list)
+						err = fleet.Drain(cmd.Context(), rdb.Client, w.ID, list)
+					}
+					if err == nil {
+						err = rdb.confirm(cmd.Context())
 					}
 					if err == nil {
 						fmt.Fprintf(a.stderr, "%s takes no more jobs, within %s; it runs %d\n", w.ID, fleet.BeatInterval, len(w.Jobs))
@@ -68,12 +72,15 @@ nothing, and stop it.`,
 			Example: `  sudo glovebox fleet resume host-1`,
 			Args:    one("NAME"),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.withFleet(cmd.Context(), settings, func(rdb *redis.Client, list []fleet.Listed) error {
+				return a.withFleet(cmd.Context(), settings, func(rdb operatorRedis, list []fleet.Listed) error {
 					w, err := named(list, args[0])
 					if err != nil {
 						return err
 					}
-					return fleet.Resume(cmd.Context(), rdb, w.ID)
+					if err := fleet.Resume(cmd.Context(), rdb.Client, w.ID); err != nil {
+						return err
+					}
+					return rdb.confirm(cmd.Context())
 				})
 			},
 		},
@@ -81,8 +88,22 @@ nothing, and stop it.`,
 	return cmd
 }
 
+// operatorRedis is Redis, as its operator.
+type operatorRedis struct {
+	*redis.Client
+	replicas int
+}
+
+// confirm fails unless replicas have what was written.
+func (r operatorRedis) confirm(ctx context.Context) error {
+	if err := redisconn.Confirm(ctx, r.Client, r.replicas); err != nil {
+		return fmt.Errorf("it is written, and a failover may lose it: %w", err)
+	}
+	return nil
+}
+
 // withFleet connects as the operator, and lists the workers.
-func (a *app) withFleet(ctx context.Context, settings string, do func(rdb *redis.Client, list []fleet.Listed) error) error {
+func (a *app) withFleet(ctx context.Context, settings string, do func(rdb operatorRedis, list []fleet.Listed) error) error {
 	r, err := a.operatorReader(settings)
 	if err != nil {
 		return err
@@ -106,17 +127,19 @@ func (a *app) withFleet(ctx context.Context, settings string, do func(rdb *redis
 	for _, err := range unreadable {
 		fmt.Fprintf(a.stderr, "%s\n", plain(err.Error()))
 	}
-	return do(rdb, list)
+	return do(operatorRedis{rdb, records.Replicas}, list)
 }
 
-// named is the worker of that id, or the only one whose id begins with it.
+// named is the worker of that id, or the only one of a host of that name: as it says itself, or as its id does, before
+// the characters that are others with each start.
 func named(list []fleet.Listed, name string) (found fleet.Listed, err error) {
 	var ids []string
 	for _, w := range list {
 		if w.ID == name {
 			return w, nil
 		}
-		if strings.HasPrefix(w.ID, name) {
+		random, ofName := strings.CutPrefix(w.ID, name+"-")
+		if w.Host == name || ofName && len(random) == redisacl.IDRandom {
 			found = w
 			ids = append(ids, w.ID)
 		}
@@ -127,7 +150,7 @@ func named(list []fleet.Listed, name string) (found fleet.Listed, err error) {
 	case 1:
 		return found, nil
 	}
-	return found, usagef("%q is how several begin: %s", name, strings.Join(ids, ", "))
+	return found, usagef("%q is the name of several: %s", name, strings.Join(ids, ", "))
 }
 
 // listedWorker is a worker in JSON.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
@@ -31,6 +32,8 @@ func TestFleet(t *testing.T) {
 		t.Errorf("nobody is there: got %d, %q, %q", code, out, said)
 	}
 	for _, w := range []fleet.Worker{
+		{ID: "host-30-cccccccccc", Host: "host-30", Concurrency: 4},
+		{ID: "host-2-dddddddddd", Host: "host-2", Concurrency: 4},
 		{ID: "host-1-aaaaaaaaaa", Host: "host-1", Version: "v1", Concurrency: 4, Jobs: []string{"default-x"}, Warm: map[string]int{"python": 2, "c": 1}},
 		{ID: "host-2-bbbbbbbbbb", Host: "host-2", Version: "v2\x1b[31m", Concurrency: 8, Paused: "no S3"},
 	} {
@@ -44,11 +47,13 @@ func TestFleet(t *testing.T) {
 			t.Errorf("got %d, %q, %q; want %q and no control character", code, out, said, want)
 		}
 	}
-	if code, _, said := run(server.Admin(), "drain", "host-"); code != exitUsage || !strings.Contains(said, "several begin: host-1-aaaaaaaaaa, host-2-bbbbbbbbbb") {
+	if code, _, said := run(server.Admin(), "drain", "host-2"); code != exitUsage || !strings.Contains(said, "name of several: host-2-bbbbbbbbbb, host-2-dddddddddd") {
 		t.Errorf("a name of two: got %d, %q", code, said)
 	}
-	if code, _, said := run(server.Admin(), "drain", "host-3"); code != exitFailed || !strings.Contains(said, `"host-3"`) {
-		t.Errorf("a name of none: got %d, %q", code, said)
+	for _, none := range []string{"host-3", "host-", "host-1-aaaaa", "host"} {
+		if code, _, said := run(server.Admin(), "drain", none); code != exitFailed || !strings.Contains(said, `"`+none+`"`) {
+			t.Errorf("%s, a name of none: got %d, %q", none, code, said)
+		}
 	}
 	drained := func(want bool) {
 		t.Helper()
@@ -62,10 +67,27 @@ func TestFleet(t *testing.T) {
 	drained(true)
 	var list []listedWorker
 	_, out, _ = run(server.Admin(), "--json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 || !list[0].Drained || list[0].Running != 1 || list[0].Slots != 4 || list[1].Paused != "no S3" {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 4 || !list[0].Drained || list[0].Running != 1 || list[0].Slots != 4 || list[1].Paused != "no S3" {
 		t.Errorf("got %s, %v", out, err)
 	}
-	if err := s.Fleet.Leave(t.Context(), "host-2-bbbbbbbbbb"); err != nil {
+	// One that is cut off for a while stays drained. What was noted long ago is forgotten.
+	if err := s.Fleet.Leave(t.Context(), "host-1-aaaaaaaaaa"); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := record.Open(t.Context(), record.Config{URL: server.Admin()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	admin.Redis().HSet(t.Context(), "gb:drained", "host-9-long-ago", time.Now().Add(-25*time.Hour).UnixMilli())
+	if code, _, said := run(server.Admin(), "drain", "host-30"); code != 0 {
+		t.Errorf("got %d, %q", code, said)
+	}
+	drained(true)
+	if noted, err := admin.Redis().HLen(t.Context(), "gb:drained").Result(); err != nil || noted != 2 {
+		t.Errorf("%d are noted, %v, want the two", noted, err)
+	}
+	if err := s.Fleet.Beat(t.Context(), fleet.Worker{ID: "host-1-aaaaaaaaaa", Host: "host-1"}); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, said := run(server.Admin(), "resume", "host-1-aaaaaaaaaa"); code != 0 {

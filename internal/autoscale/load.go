@@ -8,7 +8,7 @@ type Load struct {
 	Tenants []Tenant
 	// Oldest is how long the job has waited that waits longest, of those that only a worker is missing for.
 	Oldest time.Duration
-	// Workers take jobs, Paused ones live and take none.
+	// Workers take jobs, Paused ones live and take none. Those that an operator has drained are neither.
 	Workers, Paused int
 	// Sessions are open: a worker holds each.
 	Sessions int64

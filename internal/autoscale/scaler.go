@@ -53,20 +53,31 @@ func New(p Policy) (*Scaler, error) {
 
 // Next decides after one more look at what there is to do. Looks come every few seconds, two minutes apart at most. More
 // workers are wanted at once; fewer once no more than these were needed for all of the policy's Hold, and
-// by a share of them a minute. While workers are paused nothing changes: jobs may wait for what they wait for.
+// by a share of them a minute. While workers are paused none go, and no more are wanted where half of all or
+// more are: jobs may wait for what they wait for.
 func (s *Scaler) Next(l Load) Decision {
 	if !s.rates.see(l) {
 		s.since, s.needed = l.At, nil
 	}
 	d := s.need(l)
 	if !s.began {
-		s.began, s.wanted = true, s.bounded(l.Workers)
+		s.began, s.wanted = true, s.bounded(l.Workers+l.Paused)
 	}
 	s.needed = append(s.needed, moment{l.At, d.Needed})
 	for len(s.needed) > 1 && l.At.Sub(s.needed[0].at) > s.policy.Hold {
 		s.needed = s.needed[1:]
 	}
 	d.Wanted, d.Why = s.decide(l, d.Needed)
+	return d
+}
+
+// Now is Next for a caller that asks once, and knows no past that fewer have been enough in: it falls at once, too.
+func (s *Scaler) Now(l Load) Decision {
+	d := s.Next(l)
+	if l.Paused == 0 && d.Wanted != d.Needed {
+		s.wanted = d.Needed
+		d.Wanted, d.Why = d.Needed, "fewer are needed now"
+	}
 	return d
 }
 
@@ -77,7 +88,7 @@ func (s *Scaler) decide(l Load, needed int) (wanted int, why string) {
 		peak = max(peak, m.needed)
 	}
 	switch {
-	case l.Paused > 0:
+	case l.Paused > 0 && (needed <= s.wanted || l.Paused >= l.Workers):
 		return s.wanted, "workers are paused: nothing changes until they take jobs again"
 	case needed > s.wanted:
 		s.wanted = needed

@@ -155,7 +155,7 @@ func TestHoldsAndGoesToZero(t *testing.T) {
 	}
 }
 
-// TestNothingChangesWhilePaused: a queue that grows because workers are paused asks for no more.
+// TestNothingChangesWhilePaused: a queue that grows because most workers are paused asks for no more.
 func TestNothingChangesWhilePaused(t *testing.T) {
 	t.Parallel()
 	c := newClock(t, Policy{Slots: 4})
@@ -164,13 +164,56 @@ func TestNothingChangesWhilePaused(t *testing.T) {
 	}
 	before := c.wanted
 	for n := range 40 {
-		d := c.next(Load{Workers: before - 2, Paused: 2, Tenants: []Tenant{{Name: "a", Queued: int64(n) * 1000, Ended: c.ended}}})
+		d := c.next(Load{Workers: before / 2, Paused: before - before/2, Tenants: []Tenant{{Name: "a", Queued: int64(n) * 1000, Ended: c.ended}}})
 		if d.Wanted != before {
 			t.Fatalf("got %+v, want %d as before", d, before)
 		}
 	}
 	if d := c.next(Load{Workers: before, Tenants: []Tenant{{Name: "a", Queued: 10_000, Ended: c.ended}}}); d.Wanted <= before {
 		t.Errorf("they are back: got %+v, want more than %d", d, before)
+	}
+}
+
+// TestFewPaused: one paused worker keeps none from coming, and all from going.
+func TestFewPaused(t *testing.T) {
+	t.Parallel()
+	c := newClock(t, Policy{Slots: 4, Hold: time.Minute})
+	for range 40 {
+		c.stream(10, 2)
+	}
+	before := c.wanted
+	d := c.next(Load{Workers: before - 1, Paused: 1, Tenants: []Tenant{{Name: "a", Queued: 10_000, Ended: c.ended}}})
+	if d.Wanted <= before || d.Wanted != d.Needed {
+		t.Fatalf("got %+v, want more than %d", d, before)
+	}
+	before = d.Wanted
+	for range 100 {
+		if d := c.next(Load{Workers: before - 1, Paused: 1}); d.Wanted != before {
+			t.Fatalf("got %+v, want %d as before", d, before)
+		}
+	}
+}
+
+// TestNow: who asks once is told what is needed now, of fewer than there are, too; but not while some are paused.
+func TestNow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		load Load
+		want int
+	}{
+		{Load{At: start, Workers: 10}, 0},
+		{Load{At: start, Workers: 10, Tenants: []Tenant{{Name: "a", Running: 17}}}, 5},
+		{Load{At: start, Workers: 1, Tenants: []Tenant{{Name: "a", Running: 17}}}, 5},
+		{Load{At: start, Workers: 8, Paused: 2}, 10},
+		{Load{At: start, Workers: 1, Paused: 9}, 10},
+	} {
+		s, err := New(Policy{Slots: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := s.Now(c.load); d.Wanted != c.want {
+			t.Errorf("%+v: got %+v, want %d", c.load, d, c.want)
+		}
 	}
 }
 

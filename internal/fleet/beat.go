@@ -33,6 +33,8 @@ type Worker struct {
 	Warm map[string]int `json:"warm,omitempty"`
 	// Paused is why it takes no jobs, "" when it does.
 	Paused string `json:"paused,omitempty"`
+	// Drained says that its operator has told it to take none.
+	Drained bool `json:"drained,omitempty"`
 }
 
 // Beat says that the worker lives, for 15 seconds.
@@ -43,11 +45,14 @@ func (f *Fleet) Beat(ctx context.Context, w Worker) error {
 	}
 	pipe := f.rdb.Pipeline()
 	pipe.Set(ctx, workerKey(w.ID), b, workerTTL)
-	slots := max(w.Concurrency, 0)
-	if w.Paused != "" {
-		slots = 0
+	switch {
+	case w.Drained: // it is about to go, so nobody waits for it
+		pipe.HDel(ctx, slotsKey, w.ID)
+	case w.Paused != "":
+		pipe.HSet(ctx, slotsKey, w.ID, 0)
+	default:
+		pipe.HSet(ctx, slotsKey, w.ID, max(w.Concurrency, 0))
 	}
-	pipe.HSet(ctx, slotsKey, w.ID, slots)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("beat: %w", err)
 	}

@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// drainedKey has the workers that an operator has told to take no jobs.
+// drainedKey has the workers that an operator has told to take no jobs, and when, in ms.
 const drainedKey = "gb:drained"
+
+// drainedLife is how long that holds at least for one that doesn't live: it may only be cut off from Redis.
+const drainedLife = 24 * time.Hour
 
 // Drained reports whether an operator has told the worker to take no jobs.
 func (f *Fleet) Drained(ctx context.Context, worker string) (bool, error) {
@@ -22,13 +26,11 @@ func (f *Fleet) Drained(ctx context.Context, worker string) (bool, error) {
 	return drained, nil
 }
 
-// Listed is a worker as an operator sees it.
+// Listed is a worker as an operator sees it. It is Drained from when it is told so, which it obeys within a beat.
 type Listed struct {
 	Worker
 	// Beat is how long ago it said that it lives.
 	Beat time.Duration
-	// Drained is whether it was told to take no jobs, which it obeys within a beat.
-	Drained bool
 }
 
 // List returns the workers that live, by id. It looks through all keys, which only the operator may.
@@ -59,8 +61,8 @@ func List(ctx context.Context, rdb *redis.Client) (list []Listed, unreadable []e
 		}
 		if lives {
 			w.ID = id // whatever it says
-			_, told := drained[id]
-			list = append(list, Listed{w, max(workerTTL-left.Val(), 0), told})
+			_, w.Drained = drained[id]
+			list = append(list, Listed{w, max(workerTTL-left.Val(), 0)})
 		}
 	}
 	slices.SortFunc(list, func(a, b Listed) int { return strings.Compare(a.ID, b.ID) })
@@ -68,14 +70,16 @@ func List(ctx context.Context, rdb *redis.Client) (list []Listed, unreadable []e
 }
 
 // Drain has a worker take no jobs, until Resume or its end: one that starts again has another id. living
-// are those that List returned; what was noted of others is forgotten.
+// are those that List returned; what was noted of others a day ago is forgotten.
 func Drain(ctx context.Context, rdb *redis.Client, worker string, living []Listed) error {
-	noted, err := rdb.HKeys(ctx, drainedKey).Result()
+	noted, err := rdb.HGetAll(ctx, drainedKey).Result()
 	if err != nil {
 		return fmt.Errorf("drain worker: %w", err)
 	}
-	for _, id := range noted {
-		if !slices.ContainsFunc(living, func(l Listed) bool { return l.ID == id }) {
+	old := time.Now().Add(-drainedLife).UnixMilli()
+	for id, at := range noted {
+		since, err := strconv.ParseInt(at, 10, 64)
+		if (err != nil || since < old) && !slices.ContainsFunc(living, func(l Listed) bool { return l.ID == id }) {
 			if err := rdb.HDel(ctx, drainedKey, id).Err(); err != nil {
 				return fmt.Errorf("drain worker: %w", err)
 			}

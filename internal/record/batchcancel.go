@@ -41,7 +41,7 @@ func (s *Store) cancelBatch(ctx context.Context, id string, overdue time.Time, r
 		return Batch{}, job.ErrNotFound
 	}
 	now := s.now()
-	answer, err := cancelBatchScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "now": now, "again": now.Add(cancelAgain), "overdue": overdue}).Text()
+	answer, err := cancelBatchScript.Run(ctx, s.lasting, tenant, script.Args{"id": id, "now": now, "again": now.Add(cancelAgain), "overdue": overdue}).Text()
 	if err != nil {
 		return Batch{}, fmt.Errorf("cancel batch: %w", err)
 	}
@@ -86,10 +86,10 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) erro
 		jobs = slices.DeleteFunc(jobs, func(j Job) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
 		errs = append(errs, s.cancelMany(ctx, jobs, reason))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.Confirm(ctx))...)
 }
 
-// cancelMany cancels jobs in one round trip. One that has ended meanwhile is left as it is.
+// cancelMany cancels jobs in one round trip. One that has ended meanwhile is left as it is. The caller has replicas confirm it.
 func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) error {
 	why, word := &job.Error{Code: job.CodeCanceled, Message: "canceled with its batch before a worker took it"}, "1"
 	if reason != nil {

@@ -41,8 +41,14 @@ func TestDemand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Fleet.Beat(t.Context(), fleet.Worker{ID: "x", Concurrency: 4, Paused: "no bucket"}); err != nil {
-		t.Fatal(err)
+	for _, w := range []fleet.Worker{
+		{ID: "x", Concurrency: 4, Paused: "no bucket"},
+		{ID: "y", Concurrency: 4},
+		{ID: "y", Concurrency: 4, Paused: "drained", Drained: true},
+	} {
+		if err := s.Fleet.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
 	}
 	clock = clock.Add(10 * time.Second)
 	got, err := s.Demand(t.Context(), 2*time.Minute)

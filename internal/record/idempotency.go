@@ -33,7 +33,8 @@ func hashKey(key string) string {
 
 // FindByKey returns the id of the job that the key began within the last 24 hours. It fails
 // with job.ErrNotFound where there is none, with a *job.GoneError where that is no longer kept, and
-// with job.ErrConflict where something else was asked for.
+// with job.ErrConflict where something else was asked for. As the try before may have been told that replicas
+// don't have it, they confirm what is found, here and below.
 func (s *Store) FindByKey(ctx context.Context, tenant, key string, request RequestHash) (id string, err error) {
 	held, err := s.rdb.Get(ctx, idemKey(tenant, key)).Result()
 	if errors.Is(err, redis.Nil) {
@@ -51,6 +52,9 @@ func (s *Store) FindByKey(ctx context.Context, tenant, key string, request Reque
 		return "", job.ErrConflict
 	case there == 0:
 		return "", &job.GoneError{ID: id}
+	}
+	if err := s.Confirm(ctx); err != nil {
+		return "", fmt.Errorf("read idempotency key: %w", err)
 	}
 	return id, nil
 }
@@ -96,6 +100,9 @@ func (s *Store) findByKey(ctx context.Context, what, keyKey string, recordKey fu
 		return "", fmt.Errorf("find %s by its key: %w", what, err)
 	case options != hashAsked(asked):
 		return "", job.ErrConflict
+	}
+	if err := s.Confirm(ctx); err != nil {
+		return "", fmt.Errorf("find %s by its key: %w", what, err)
 	}
 	return id, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -168,8 +169,10 @@ const MaxInline = 64 << 10
 // waiters' wake-up are one step. It fails with job.ErrNotFound, ErrStale or job.ErrEnded;
 // then another result is the job's, or will be.
 func (s *Store) End(ctx context.Context, j Job, e Ending) error {
-	answer, err := endScript.Run(ctx, s.lasting, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker, "from": string(e.From)})).Slice()
+	answered := endScript.Run(ctx, s.lasting, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker, "from": string(e.From)}))
+	answer, err := answered.Slice()
 	if err != nil {
+		s.afterUnconfirmed(ctx, j, e.Status, answered)
 		return fmt.Errorf("end job: %w", err)
 	}
 	if err := refused(answer[0].(string)); err != nil {
@@ -187,8 +190,10 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 		return "", err
 	}
 	ending := Ending{Status: job.Canceled, Result: result}
-	answer, err := cancelScript.Run(ctx, s.lasting, j.Tenant, s.finishArgs(ctx, j, ending, script.Args{"reason": 1})).Slice()
+	answered := cancelScript.Run(ctx, s.lasting, j.Tenant, s.finishArgs(ctx, j, ending, script.Args{"reason": 1}))
+	answer, err := answered.Slice()
 	if err != nil {
+		s.afterUnconfirmed(ctx, j, job.Canceled, answered)
 		return "", fmt.Errorf("cancel job: %w", err)
 	}
 	word := answer[0].(string)
@@ -245,6 +250,15 @@ func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, answer [
 	}
 	for _, made := range answer[2].([]any) {
 		s.enqueueFirstDelivery(ctx, j.Tenant, made.(string))
+	}
+}
+
+// afterUnconfirmed is afterEnd for an end that too few replicas have confirmed: the caller's next try finds it
+// done, and is told nothing of what it made due.
+func (s *Store) afterUnconfirmed(ctx context.Context, j Job, status job.Status, answered *redis.Cmd) {
+	answer, ok := answered.Val().([]any)
+	if errors.Is(answered.Err(), redisconn.ErrUnconfirmed) && ok && len(answer) > 2 && answer[0] == "ok" {
+		s.afterEnd(ctx, j, status, answer)
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *Store) CancelRun(ctx context.Context, id, reason string) error {
 	if !ok {
 		return job.ErrNotFound
 	}
-	answer, err := cancelRunScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "reason": reason}).Text()
+	answer, err := cancelRunScript.Run(ctx, s.lasting, tenant, script.Args{"id": id, "reason": reason}).Text()
 	switch {
 	case err != nil:
 		return fmt.Errorf("cancel run: %w", err)
@@ -93,5 +93,8 @@ func (s *Store) CancelRunJobs(ctx context.Context, r Run, ids []string) error {
 			live = append(live, j)
 		}
 	}
-	return s.cancelMany(ctx, live, nil)
+	if err := s.cancelMany(ctx, live, nil); err != nil {
+		return err
+	}
+	return s.Confirm(ctx)
 }

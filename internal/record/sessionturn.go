@@ -139,6 +139,9 @@ func (s *Store) FindTurn(ctx context.Context, id string, asked []byte) error {
 	case options != hashAsked(asked):
 		return job.ErrConflict
 	}
+	if err := s.Confirm(ctx); err != nil {
+		return fmt.Errorf("look for execution: %w", err)
+	}
 	return nil
 }
 

@@ -136,7 +136,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.writes(ctx); err != nil {
 		return err
 	}
-	if err := redisconn.Confirm(ctx, s.rdb, s.replicas); err != nil {
+	if err := s.Confirm(ctx); err != nil {
 		return fmt.Errorf("write to Redis: %w", redisconn.Refusal(err))
 	}
 	memory, err := s.rdb.InfoMap(ctx, "memory").Result()
@@ -147,6 +147,12 @@ func (s *Store) Ping(ctx context.Context) error {
 		return fmt.Errorf("%w: the maxmemory-policy of Redis is %q, want noeviction: it may drop accepted jobs", await.ErrSettings, p)
 	}
 	return nil
+}
+
+// Confirm fails unless the replicas that are to have what is accepted have all that was written up to
+// now. It is for what a read has found, which a try before may have written without them.
+func (s *Store) Confirm(ctx context.Context) error {
+	return redisconn.Confirm(ctx, s.rdb, s.replicas)
 }
 
 // writes reports whether Redis takes a write. One that is full, or has lost its disk or its

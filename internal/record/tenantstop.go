@@ -58,6 +58,9 @@ func (s *Store) StopTenant(ctx context.Context, tenant string) (Stopped, error) 
 	if err == nil {
 		done.Asked, err = s.stopRunning(ctx, tenant)
 	}
+	if err == nil {
+		err = s.Confirm(ctx)
+	}
 	if err != nil {
 		return done, fmt.Errorf("stop tenant %s: %w", tenant, err)
 	}

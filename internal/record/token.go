@@ -129,6 +129,9 @@ func (s *Store) RevokeToken(ctx context.Context, tenant, id string) error {
 		return fmt.Errorf("revoke token: %w", err)
 	}
 	s.tenants.forget(tenant)
+	if err := s.Confirm(ctx); err != nil { // also where it is gone: by a try before, perhaps
+		return fmt.Errorf("revoke token: %w", err)
+	}
 	if gone.Val() == 1 {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (f *follower) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	defer cancel()
 	clients := f.begin(ctx)
 	defer f.end()
-	primary, err := f.ask(ctx, clients)
+	primary, _, err := f.ask(ctx, clients)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,8 @@ func (f *follower) track(c net.Conn, addr string) net.Conn {
 	})
 }
 
-// follow asks now and then who is the primary. Where no Sentinel answers, nothing changes.
+// follow asks now and then who is the primary. Unless most Sentinels agree, nothing changes: of two that don't, each
+// may answer first in turn.
 func (f *follower) follow(ctx context.Context, clients []*redis.SentinelClient) {
 	tick := time.NewTicker(followInterval)
 	defer tick.Stop()
@@ -97,7 +98,7 @@ func (f *follower) follow(ctx context.Context, clients []*redis.SentinelClient) 
 			return
 		case <-tick.C:
 		}
-		if primary, err := f.ask(ctx, clients); err == nil {
+		if primary, agreed, err := f.ask(ctx, clients); err == nil && agreed {
 			f.closeOthers(primary)
 		}
 	}

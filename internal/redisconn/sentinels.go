@@ -45,12 +45,14 @@ func (s *Sentinels) Clients() []*redis.SentinelClient {
 func (s *Sentinels) FindPrimary(ctx context.Context) (string, error) {
 	clients := s.Clients()
 	defer closeAll(clients)
-	return s.ask(ctx, clients)
+	primary, _, err := s.ask(ctx, clients)
+	return primary, err
 }
 
 // ask asks all of them at once. One that is cut off, with the old primary perhaps, is outvoted by the
-// others, and not waited for once they agree.
-func (s *Sentinels) ask(ctx context.Context, clients []*redis.SentinelClient) (string, error) {
+// others, and not waited for once they agree. agreed says that most of all do; else it is the one that most of those
+// name that answer, and where these are as many, the first.
+func (s *Sentinels) ask(ctx context.Context, clients []*redis.SentinelClient) (primary string, agreed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	type answer struct {
@@ -74,7 +76,7 @@ func (s *Sentinels) ask(ctx context.Context, clients []*redis.SentinelClient) (s
 			}
 		}()
 	}
-	votes, primary := map[string]int{}, ""
+	votes := map[string]int{}
 	var errs []error
 	unknown := 0
 	for range clients {
@@ -89,17 +91,17 @@ func (s *Sentinels) ask(ctx context.Context, clients []*redis.SentinelClient) (s
 		if votes[a.addr]++; votes[a.addr] > votes[primary] {
 			primary = a.addr
 		}
-		if 2*votes[a.addr] > len(clients) {
+		if agreed = 2*votes[a.addr] > len(clients); agreed {
 			break
 		}
 	}
 	switch {
 	case primary == "" && unknown == len(clients):
-		return "", fmt.Errorf("%w: no Sentinel knows a primary %q: want the name that \"sentinel monitor\" gave it", await.ErrSettings, s.Primary)
+		return "", false, fmt.Errorf("%w: no Sentinel knows a primary %q: want the name that \"sentinel monitor\" gave it", await.ErrSettings, s.Primary)
 	case primary == "":
-		return "", fmt.Errorf("find the primary %q: %w", s.Primary, errors.Join(errs...))
+		return "", false, fmt.Errorf("find the primary %q: %w", s.Primary, errors.Join(errs...))
 	}
-	return primary, nil
+	return primary, agreed, nil
 }
 
 func closeAll(clients []*redis.SentinelClient) {

@@ -3,15 +3,14 @@ package direct
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // PutUpload stores content of the tenant's as an upload, for façades, whose clients send it whole. It
@@ -42,19 +41,13 @@ func (c *Client) PutUpload(ctx context.Context, content []byte) (string, error) 
 	return sum, c.records.HoldUpload(ctx, held, true)
 }
 
-// inlineFile is how large a file may be that goes with an execution itself, in bytes.
-const inlineFile = 16 << 10
-
 // InputFile returns a file of an execution: with its content if that is small, else as an upload. It fails as PutUpload does.
 func (c *Client) InputFile(ctx context.Context, name string, content []byte) (job.File, error) {
-	switch {
-	case len(content) > inlineFile:
-		sum, err := c.PutUpload(ctx, content)
-		return job.File{Name: name, Upload: sum}, err
-	case utf8.Valid(content):
-		return job.File{Name: name, Content: string(content)}, nil
+	if f, small := producer.InlineFile(name, content); small {
+		return f, nil
 	}
-	return job.File{Name: name, ContentBase64: base64.StdEncoding.EncodeToString(content)}, nil
+	sum, err := c.PutUpload(ctx, content)
+	return job.File{Name: name, Upload: sum}, err
 }
 
 func (c *Client) putUpload(ctx context.Context, sum string, content []byte) error {

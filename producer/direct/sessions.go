@@ -243,6 +243,9 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 		if _, getErr := c.records.Get(looking, id); getErr != nil {
 			return producer.Job{}, err
 		}
+		if err := c.records.Confirm(looking); err != nil { // it may be on the primary alone
+			return producer.Job{}, fmt.Errorf("execute: %w", err)
+		}
 	}
 	failpoint.Hit(failpoint.RecordCreated)
 	return producer.Job{Record: accepted(id, spec, n.Hold)}, nil

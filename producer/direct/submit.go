@@ -144,6 +144,9 @@ func (c *Client) create(ctx context.Context, n record.NewJob) (_ record.Created,
 	if _, getErr := c.records.Get(ctx, n.ID); getErr != nil {
 		return record.Created{}, fmt.Errorf("submit job: %w", err)
 	}
+	if err := c.records.Confirm(ctx); err != nil { // it may be on the primary alone
+		return record.Created{}, fmt.Errorf("submit job: %w", err)
+	}
 	return record.Created{ID: n.ID}, nil
 }
 

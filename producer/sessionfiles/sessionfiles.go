@@ -83,7 +83,7 @@ func do(ctx context.Context, c Client, session string, command job.FileCommand, 
 	if j.Status == job.Held {
 		err = &job.Error{Code: job.CodeDenied, Message: "a rule holds what is done to a session's files until a person approves it, which nobody waits for here: " + j.Hold.Message}
 	} else if ended, err = c.Wait(ctx, j.ID); err == nil && ended.Ended() {
-		return *ended.Result, job.FileError(*ended.Result)
+		return outcome(*ended.Result)
 	}
 	if err == nil || errors.Is(err, context.DeadlineExceeded) { // an api that drains lets go early
 		err = &job.Error{Code: job.CodeSessionBusy, Message: "the session's turn did not come in time, and what was asked is canceled"}
@@ -91,7 +91,21 @@ func do(ctx context.Context, c Client, session string, command job.FileCommand, 
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
 	if _, stop := c.Cancel(leaving, j.ID); stop != nil && !errors.Is(stop, job.ErrEnded) {
-		err = errors.Join(err, fmt.Errorf("cancel execution %s, which nobody waits for: %w", j.ID, stop))
+		return job.Result{}, errors.Join(err, fmt.Errorf("cancel execution %s, which nobody waits for: %w", j.ID, stop))
+	}
+	// It may have been done before it could be canceled.
+	if ended, gone := c.Wait(leaving, j.ID); gone == nil && ended.Ended() && ended.Status != job.Canceled {
+		return outcome(*ended.Result)
 	}
 	return job.Result{}, err
+}
+
+// outcome is what a command came to. A worker that knows no commands executes them as code, or knows no such language.
+func outcome(r job.Result) (job.Result, error) {
+	executed := r.Status == job.Succeeded || r.Status == job.Failed && r.Error == nil
+	refused := r.Error != nil && r.Error.Code == job.CodeNoContext
+	if refused || executed && (r.Session == nil || r.Session.Language != job.FilesLanguage) {
+		return job.Result{}, &job.Error{Code: job.CodeUnavailable, Message: "the session's worker is of an older version, which knows no files of sessions: start another session once it is updated"}
+	}
+	return r, job.FileError(r)
 }

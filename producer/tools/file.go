@@ -113,7 +113,11 @@ func writeFile() Tool {
 			}
 			waiting, done := context.WithTimeout(ctx, c.MaxWait)
 			defer done()
-			if err := sessionfiles.Put(waiting, c.Glovebox, in.SessionID, job.File{Name: in.Path, Content: *in.Content}); err != nil {
+			file, err := c.Glovebox.InputFile(waiting, in.Path, []byte(*in.Content))
+			if err != nil {
+				return Answer{}, err
+			}
+			if err := sessionfiles.Put(waiting, c.Glovebox, in.SessionID, file); err != nil {
 				return Answer{}, err
 			}
 			return Answer{SessionID: in.SessionID, Content: []Content{{Type: "text", Text: fmt.Sprintf("%s is written, %d bytes.\n", in.Path, len(*in.Content))}}}, nil

@@ -21,6 +21,8 @@ type Glovebox interface {
 	producer.Files
 	producer.Catalog
 	producer.Sessions
+	// InputFile returns a file of an execution: with its content if that is small, else as an upload.
+	InputFile(ctx context.Context, name string, content []byte) (job.File, error)
 }
 
 // MaxWait is how long a call may take by default: most programs that ask on a model's behalf give up
