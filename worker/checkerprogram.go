@@ -70,8 +70,8 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, graded job
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
 		Env: runtime.Env, Files: files, Limits: limits, Interactive: checker.Interactive, Isolation: graded.Isolation,
 	}}
-	if checker.Interactive { // it begins before the program, and has its own time behind that one's end
-		c.program.Limits.WallMS += program.WallMS
+	if checker.Interactive { // it begins before the program, and has its own time once it can hear of that one's end
+		c.program.Limits.WallMS += program.WallMS + lastWord.Milliseconds()
 	}
 	c.begin = func() *checkerSandbox { return c.start(ctx) }
 	return c, nil
@@ -154,7 +154,11 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 	}
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
 	l := checkerLimits(program.Spec(), runtime, *spec.Checker)
-	return time.Duration(len(spec.Tests)*spec.Passes())*(wallTime(l)+testOverhead) + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
+	each := wallTime(l) + testOverhead
+	if spec.Checker.Interactive {
+		each += lastWord
+	}
+	return time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
 }
 
 // content is what a checker reads, and how long it is.

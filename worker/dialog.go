@@ -131,10 +131,16 @@ func (l *line) Next(ctx context.Context, _ int) ([]job.Input, error) {
 	}
 }
 
+// take takes a piece of what was said, which is copied on its way. An end comes with the last.
 func (l *line) take() job.Input {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	in := job.Input{Data: string(l.said), EOF: l.ended}
+	n := min(len(l.said), job.MaxInputBytes)
+	in := job.Input{Data: string(l.said[:n])}
+	if l.said = l.said[n:]; len(l.said) > 0 {
+		return in
+	}
+	in.EOF = l.ended
 	if l.killed {
 		in.Signal = "SIGKILL"
 	}

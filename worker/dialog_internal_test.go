@@ -15,6 +15,7 @@ import (
 // TestLine: what one side says reaches the other once, in order, its end behind it; one that is killed hears what was said before.
 func TestLine(t *testing.T) {
 	t.Parallel()
+	long := strings.Repeat("x", 2*job.MaxInputBytes+1)
 	for _, tt := range []struct {
 		name string
 		does func(*line)
@@ -24,6 +25,8 @@ func TestLine(t *testing.T) {
 		{"pieces become one", func(l *line) { l.write([]byte("a")); l.write([]byte("\xff\x00")) }, []job.Input{{Data: "a\xff\x00"}}},
 		{"an end", func(l *line) { l.end() }, []job.Input{{EOF: true}}},
 		{"an end behind the rest", func(l *line) { l.write([]byte("a")); l.end() }, []job.Input{{Data: "a", EOF: true}}},
+		{"a lot, and an end", func(l *line) { l.write([]byte(long)); l.end() }, []job.Input{{Data: long, EOF: true}}},
+		{"a lot, and killed", func(l *line) { l.write([]byte(long)); l.kill() }, []job.Input{{Data: long, Signal: "SIGKILL"}}},
 		{"killed", func(l *line) { l.write([]byte("a")); l.kill() }, []job.Input{{Data: "a", Signal: "SIGKILL"}}},
 		{"ended, and killed", func(l *line) { l.end(); l.kill() }, []job.Input{{EOF: true, Signal: "SIGKILL"}}},
 		{"nothing", func(l *line) { l.write(nil) }, nil},
@@ -54,6 +57,9 @@ func TestLine(t *testing.T) {
 				}
 				all := job.Input{}
 				for _, in := range got { // the reader may be quicker than the next piece
+					if len(in.Data) > job.MaxInputBytes || all.EOF || all.Signal != "" && in.Data != "" {
+						t.Errorf("got %d bytes in one piece, or behind the end", len(in.Data))
+					}
 					all = job.Input{Data: all.Data + in.Data, EOF: all.EOF || in.EOF, Signal: all.Signal + in.Signal}
 				}
 				var want job.Input

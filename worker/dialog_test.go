@@ -184,6 +184,9 @@ func TestDialogInteractors(t *testing.T) {
 		{"is killed", "JE: JE", "exited with 139", python("os.kill(os.getpid(), 11)")},
 		{"kills its shell", "JE: JE", "not run", python("os.kill(os.getppid(), 9)")},
 		{"never ends", "JE: JE", "not done in 2000 ms", python("import time; time.sleep(100)")},
+		{"hears late of the end of one that hangs", "TLE 0: TLE", "", with(python("sys.exit(43 if sys.stdin.read() == '' else 1)"), func(s *job.Spec) {
+			s.Source, s.Limits.WallMS, s.Checker.Program.Limits.WallMS = "exec sleep 100", 1000, 600
+		})},
 		{"loops", "JE: JE", "not done in 2000 ms", with(python("while True: pass"), func(s *job.Spec) { s.Checker.Program.Limits.CPUMS = 1000 })},
 		{"floods", "JE: JE", "printed more than 64 KiB", with(python("while True: print('x' * 1000)"), func(s *job.Spec) { s.Checker.Program.Limits.OutputKB, s.Source = 64, "sleep 1" })},
 		{"eats memory", "JE: JE", "out of memory", python("x = []\nwhile True: x.append(bytearray(1 << 20))")},

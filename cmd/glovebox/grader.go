@@ -227,7 +227,7 @@ func (g *grader) timeLimit(ctx context.Context, given time.Duration) (time.Durat
 // provisional is the time limit under which submissions are measured: as much as jobs may have.
 func (g *grader) provisional() time.Duration {
 	const most = 30 * time.Second
-	return min(most, job.MaxTestsWall*time.Millisecond/time.Duration(int64(len(g.problem.Tests))*g.problem.Limits.Passes))
+	return min(most, g.problem.Room())
 }
 
 // attempts makes one of each submission of the package, with all tests run.

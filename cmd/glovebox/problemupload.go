@@ -33,7 +33,8 @@ that names that digest: "glovebox submit --problem DIGEST", or "problem" in POST
 same problem has the same digest, and is stored once. It is kept until it is deleted.
 
 Where the problem has no time limit, it is derived from its accepted submissions, which are
-run first; without any it is ` + defaultTimeLimit.String() + `.
+run first; without any it is ` + defaultTimeLimit.String() + `. What is derived differs a little each time, and so the
+digest: --time-limit gives one, and "glovebox problem check --write-time-limit" keeps one.
 
 Exit codes: 0 the problem is stored, 2 it can't be read, or has what can't be judged yet, 3
 Glovebox failed.`,

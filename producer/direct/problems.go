@@ -56,19 +56,25 @@ func (c *Client) checkProblem(ctx context.Context, p job.Problem) error {
 			runtimes = append(runtimes, name)
 		}
 	}
-	if offered := v.namesFor(job.GVisor); len(runtimes) == 0 && len(offered) > 0 {
-		runtimes = offered[:1]
+	for _, least := range c.isolations {
+		if offered := v.namesFor(least); len(runtimes) == 0 && len(offered) > 0 {
+			runtimes = offered[:1]
+		}
 	}
 	if len(runtimes) == 0 {
 		return job.ErrNoRuntimes
 	}
 	for i, runtime := range runtimes {
+		needed := []string{runtime}
+		if p.Checker != nil && p.Checker.Program != nil {
+			needed = append(needed, p.Checker.Program.Runtime)
+		}
 		include := p.IncludeFor(runtime)
 		name := "submission"
 		if include.Entrypoint != "" {
 			name = include.Entrypoint // where the problem has no such file, a submission has to
 		}
-		sample, err := p.Expand(job.Spec{Runtime: runtime, Files: []job.File{{Name: name}}, Entrypoint: name})
+		sample, err := p.Expand(job.Spec{Runtime: runtime, Files: []job.File{{Name: name}}, Entrypoint: name, Isolation: v.isolationFor(needed)})
 		if err != nil {
 			return err
 		}

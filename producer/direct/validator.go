@@ -162,6 +162,17 @@ func (v *validator) namesFor(least job.Isolation) []string {
 	return v.names[least]
 }
 
+// isolationFor is the first isolation that the operator allows in which all those runtimes are there, else the last.
+func (v *validator) isolationFor(runtimes []string) (least job.Isolation) {
+	for _, least = range v.client.isolations {
+		offered := v.namesFor(least)
+		if !slices.ContainsFunc(runtimes, func(name string) bool { return !slices.Contains(offered, name) }) {
+			break
+		}
+	}
+	return least
+}
+
 // checkIsolation refuses less than the operator allows, and says what would do where no worker isolates as much as the job wants.
 func (v *validator) checkIsolation(spec job.Spec) error {
 	least, allowed := spec.Isolation.Or(), v.client.isolations

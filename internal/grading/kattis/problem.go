@@ -162,6 +162,20 @@ func (p *Problem) passes() int {
 // wall is the most wall time that each run and what checks it may have together, ms.
 func (p *Problem) wall() int64 { return job.MaxTestsWall / (int64(len(p.Tests)) * p.Limits.Passes) }
 
+// leastCheck is the least wall time that the package's own validator gets for each run, ms.
+const leastCheck = 1000
+
+// Room is the most wall time that each run may have. A validator of the package's own keeps a quarter of what the two have
+// together, or a second where that is more, as far as it may use it.
+func (p *Problem) Room() time.Duration {
+	wall := p.wall()
+	if p.Validator != nil {
+		const share = 4
+		wall -= min(p.Limits.ValidationTimeS*1000, max(leastCheck, wall/share))
+	}
+	return time.Duration(wall) * time.Millisecond
+}
+
 // Open opens the data of a test.
 func (p *Problem) Open(d Data) (fs.File, error) { return p.files.Open(d.Path) }
 

@@ -83,7 +83,7 @@ func (p *Problem) tests(run Run) (tests []job.Test, err error) {
 func (p *Problem) limits(time time.Duration) job.Limits {
 	cpu := time.Milliseconds()
 	return job.Limits{
-		CPUMS: cpu, WallMS: min(2*cpu+1000, max(cpu, p.wall())),
+		CPUMS: cpu, WallMS: min(2*cpu+1000, max(cpu, p.Room().Milliseconds())),
 		CompileWallMS: p.Limits.CompilationTimeS * 1000, CompileMemoryMB: p.Limits.CompilationMB,
 		MemoryMB: p.Limits.MemoryMB, OutputKB: p.Limits.OutputMB << 10,
 	}

@@ -107,7 +107,7 @@ func (p *Problem) checker(run Run) *job.Checker {
 		size += int64(len(f.Content) + len(f.ContentBase64))
 	}
 	l := p.limits(run.Time)
-	wall := min(p.Limits.ValidationTimeS*1000, max(1000, p.wall()-l.WallMS))
+	wall := min(p.Limits.ValidationTimeS*1000, max(leastCheck, p.wall()-l.WallMS))
 	c.Program = &job.CheckerProgram{
 		Runtime: run.Validator, Files: v.Files, Entrypoint: v.Entrypoint, Commands: v.Commands,
 		Limits: job.Limits{WallMS: wall, MemoryMB: p.Limits.ValidationMB, SourceKB: max(job.DefaultLimits.SourceKB, size>>10+1)},
