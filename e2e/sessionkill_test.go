@@ -53,8 +53,8 @@ func TestKillAtExecution(t *testing.T) {
 				})
 			}
 			t.Run("worker", func(t *testing.T) {
-				if testing.Short() && step != failpoint.SessionClaimed && step != failpoint.Running && step != failpoint.RecordEnded {
-					t.Skip("make test-long runs this: in short, at the steps that come to something else")
+				if testing.Short() && step != failpoint.Running && step != failpoint.RecordEnded {
+					t.Skip("make test-long runs this: in short, while it runs and once it has ended")
 				}
 				t.Parallel()
 				g := start(t, options{noWorker: true})
@@ -130,6 +130,9 @@ func TestKillDelivererAtExecution(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{failpoint.DeliveryTaken, failpoint.DeliverySent} {
 		t.Run(step, func(t *testing.T) {
+			if testing.Short() && step == failpoint.DeliveryTaken {
+				t.Skip("make test-long runs this: it waits for a lease")
+			}
 			t.Parallel()
 			g := start(t, options{})
 			x := g.startSession()

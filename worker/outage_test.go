@@ -273,9 +273,20 @@ func TestDrainedByItsOperator(t *testing.T) {
 	if j := g.state(queued, job.Queued); j.Attempts != 0 {
 		t.Errorf("got %d attempts", j.Attempts)
 	}
+	idle := g.another(nil)
+	for _, id := range []string{queued, g.submit(chart), g.submit(chart), g.submit(chart)} {
+		if r := idle.result(id); r.Status != job.Succeeded || r.Worker != idle.id {
+			t.Errorf("got %s of %s, want it of %s", r.Status, r.Worker, idle.id)
+		}
+	}
+	if err := idle.stop(); err != nil {
+		t.Error(err)
+	}
 	if err := fleet.Resume(t.Context(), rdb, id); err != nil {
 		t.Fatal(err)
 	}
 	g.says(goesOn)
-	g.state(queued, job.Succeeded)
+	if r := g.result(g.submit(chart)); r.Status != job.Succeeded || r.Worker != g.id {
+		t.Errorf("resumed: got %s of %s, want it of %s", r.Status, r.Worker, g.id)
+	}
 }

@@ -143,5 +143,6 @@ func (r *RedisServer) admin() *redis.Client {
 // RedisCluster is a server that speaks the cluster protocol, and has no slots.
 func RedisCluster(tb testing.TB) *RedisServer {
 	tb.Helper()
-	return redisServer(tb, rand.Text(), "--cluster-enabled", "yes")
+	_, bus, _ := net.SplitHostPort(Addr(tb)) // else its port and 10,000, which may be another test's
+	return redisServer(tb, rand.Text(), "--cluster-enabled", "yes", "--cluster-port", bus)
 }

@@ -23,6 +23,7 @@ type RedisGroup struct {
 	Sentinels []*Process
 
 	addrs    []string // of the Sentinels
+	clients  []*redis.SentinelClient
 	password string
 }
 
@@ -83,14 +84,16 @@ func (g *RedisGroup) startSentinel(tb testing.TB, host, port string, downAfter t
 		}
 		return c.Close() == nil
 	}))
-	g.addrs = append(g.addrs, addr)
+	client := redis.NewSentinelClient(&redis.Options{Addr: addr, Password: g.password, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: time.Second})
+	tb.Cleanup(func() { client.Close() })
+	g.addrs, g.clients = append(g.addrs, addr), append(g.clients, client)
 }
 
 // whole reports whether every Sentinel knows all servers and Sentinels, and the replicas follow.
 func (g *RedisGroup) whole(tb testing.TB) bool {
 	tb.Helper()
 	for i := range g.Sentinels {
-		said, err := g.Sentinel(tb, i).Master(context.Background(), groupName).Result()
+		said, err := g.Sentinel(i).Master(context.Background(), groupName).Result()
 		if err != nil || said["num-slaves"] != "2" || said["num-other-sentinels"] != "2" {
 			return false
 		}
@@ -117,7 +120,7 @@ func (g *RedisGroup) Primary(tb testing.TB) *RedisServer {
 		if !sentinel.Alive() {
 			continue
 		}
-		addr, err := g.Sentinel(tb, i).GetMasterAddrByName(context.Background(), groupName).Result()
+		addr, err := g.Sentinel(i).GetMasterAddrByName(context.Background(), groupName).Result()
 		if err != nil || len(addr) != 2 {
 			continue
 		}
@@ -131,12 +134,7 @@ func (g *RedisGroup) Primary(tb testing.TB) *RedisServer {
 }
 
 // Sentinel is a client of one of them.
-func (g *RedisGroup) Sentinel(tb testing.TB, i int) *redis.SentinelClient {
-	tb.Helper()
-	c := redis.NewSentinelClient(&redis.Options{Addr: g.addrs[i], Password: g.password, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: time.Second})
-	tb.Cleanup(func() { c.Close() })
-	return c
-}
+func (g *RedisGroup) Sentinel(i int) *redis.SentinelClient { return g.clients[i] }
 
 // URL is that of the Sentinels, for a user who may do with the keys of internal/redisacl what it likes.
 func (g *RedisGroup) URL() string { return g.as(anyRole) }

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // small is what every run of the tests simulates, large what `make simulate` does.
 var (
-	small = size{workers: 10, slots: 4, tenants: 20, jobs: 2000, mean: 200 * time.Millisecond, spread: 1, fair: 0.8}
+	small = size{workers: 10, slots: 4, tenants: 20, jobs: 1000, mean: 400 * time.Millisecond, spread: 1, fair: 0.7}
 	large = size{workers: 200, slots: 4, tenants: 50, jobs: 100_000, mean: 2 * time.Second, spread: 1, fair: 0.95}
 )
 

@@ -13,7 +13,7 @@ import (
 // TestSessionFilesRefused: what can't be asked of a session's files is refused before the session is, and what it doesn't come to in time is canceled. There is no worker.
 func TestSessionFilesRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, func(c *apiConfig) { c.MaxWait = time.Second })
+	w := newWorldWith(t, func(c *apiConfig) { c.MaxWait = 3 * time.Second })
 	w.Runtimes(t)
 	var x job.Session
 	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)

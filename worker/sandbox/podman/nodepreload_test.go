@@ -105,7 +105,7 @@ func TestPreloadedNodeSemantics(t *testing.T) {
 		"libraries imported": with("import _ from 'lodash'; import dayjs from 'dayjs'; import { evaluate } from 'mathjs'; console.log(_.chunk([1, 2, 3], 2), dayjs(0).year(), evaluate('2 + 3i'))"),
 		"libraries":          with("const _ = require('lodash'), d = require('dayjs'), m = require('mathjs'); console.log(_.chunk([1, 2, 3], 2), d('2020-01-02').add(1, 'month').format(), m.evaluate('det([1, 2; 3, 4])').toFixed(3), m.config(), m.create(m.all, { randomSeed: 'a' }).random(), _.runInContext === undefined, require('mathjs').random() < 1)"),
 		"a seed of its own":  with("const { create, all } = require('mathjs'); const m = create(all); m.config({ randomSeed: 'x' }); console.log(m.random(), m.random())"),
-		"timers":             with("const t = performance.now(); setTimeout(() => console.log(performance.now() - t > 290), 300); setImmediate(() => console.log('immediate')); process.nextTick(() => console.log('tick')); Promise.resolve().then(() => console.log('promise')); setTimeout(() => console.log('first'), 1)"),
+		"timers":             with("const t = performance.now(); setTimeout(() => console.log(performance.now() - t > 290), 300); setImmediate(() => { console.log('immediate'); setTimeout(() => console.log('first'), 1); }); process.nextTick(() => console.log('tick')); Promise.resolve().then(() => console.log('promise'))"),
 		"child":              with("const c = require('child_process'); console.log(c.execFileSync(process.execPath, ['-p', '[process.argv, process.execArgv, Object.entries(process.env).sort(), Object.keys(require.cache)]']).toString()); console.log(c.spawnSync('sh', ['-c', 'env | sort; cat; exit 4'], { input: 'in' }).status)"),
 		"forked":             with("if (process.send) { process.on('message', (m) => { console.log(m, process.execArgv); process.exit(2); }); } else { const c = require('child_process').fork(__filename); c.send('hi'); c.on('exit', (e) => console.log('exit', e)); }"),
 		"worker":             with("const { Worker, isMainThread, workerData, parentPort } = require('worker_threads'); if (isMainThread) { new Worker(__filename, { workerData: 5 }).on('message', (m) => console.log(m)).on('exit', (c) => console.log('exit', c)); } else { parentPort.postMessage([workerData, process.argv, process.execArgv, Object.keys(require.cache), Object.entries(process.env).sort(), require('mathjs').add(1, 2)]); }"),
@@ -116,7 +116,7 @@ func TestPreloadedNodeSemantics(t *testing.T) {
 		"signal handled":     with("process.on('SIGUSR2', (s) => { console.log(s); clearInterval(i); }); const i = setInterval(() => {}, 1000); process.kill(process.pid, 'SIGUSR2')"),
 		"abort":              with("process.removeAllListeners(); process.kill(process.pid, 'SIGABRT'); setInterval(() => {}, 1000)"),
 		"interrupted":        with("process.kill(process.pid, 'SIGINT'); setInterval(() => {}, 1000)"),
-		"time":               with("console.log('x'); for (;;);", limits(job.Limits{WallMS: 1500})),
+		"time":               with("console.log('x'); for (;;);", limits(job.Limits{WallMS: 6000})),
 		"memory":             with("const all = []; for (;;) all.push(Buffer.alloc(16 << 20, 1))"),
 		"memory that fits":   with("const b = Buffer.alloc(150 << 20, 1); console.log(b.length)"),
 		"warnings":           with("process.emitWarning('w'); new Buffer(1); console.error('e'); console.warn('%s %d', 'a', 1)"),
@@ -126,7 +126,7 @@ func TestPreloadedNodeSemantics(t *testing.T) {
 		"generators kept":    with("Math.random = () => 0.5; console.log(Math.random(), require('lodash').random(0, 10) <= 10, require('crypto').randomBytes(4).length, require('crypto').randomUUID().length)"),
 	}
 	p := preloadedNode(t, fromSnapshots+"node-semantics")
-	for _, name := range namesInShort(0, 4, programs) {
+	for _, name := range namesInShort(1, 4, programs) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sameColdAndPreloaded(t, p, programs[name], func() { awaitPreloadedOf(t, p, programs[name].Image) })

@@ -42,12 +42,12 @@ func TestSentinels(t *testing.T) {
 	want(1, "redis replicas", Warning, "takes writes which are lost later")
 	g.Sentinels[0].Kill()
 	want(1, "redis sentinel", Warning, "2 of 3 answer")
-	if err := g.Sentinel(t, 2).Set(t.Context(), "glovebox", "down-after-milliseconds", "1000").Err(); err != nil {
+	if err := g.Sentinel(2).Set(t.Context(), "glovebox", "down-after-milliseconds", "1000").Err(); err != nil {
 		t.Fatal(err)
 	}
 	g.Sentinels[1].Kill()
 	gbtest.Eventually(t, "the last Sentinel misses the others", func() bool {
-		return g.Sentinel(t, 2).CkQuorum(t.Context(), "glovebox").Err() != nil
+		return g.Sentinel(2).CkQuorum(t.Context(), "glovebox").Err() != nil
 	})
 	want(1, "redis sentinel", Problem, "no failover is possible")
 }
