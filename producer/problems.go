@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -34,6 +35,9 @@ type RegradeRequest struct {
 
 	// From is the digest of the problem that graded the submissions before. It has to be stored still.
 	From string `json:"from" doc:"The digest of the problem that graded the submissions before; it has to be stored still."`
+	// EndedBefore says which: submissions whose jobs had ended by then. Defaults to now. With an IdempotencyKey it has to be given, so that the
+	// same request is about the same submissions.
+	EndedBefore *time.Time `json:"ended_before,omitempty" doc:"Only submissions whose jobs had ended by then; absent: by now. Needed with an idempotency key, so that the same request is about the same submissions."`
 	// Priority of the jobs. Defaults to low.
 	Priority job.Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Of the jobs; defaults to low."`
 }

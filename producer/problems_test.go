@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -208,7 +209,7 @@ func (s suite) regrade(t *testing.T, p job.Problem, from, graded string) {
 	for _, left := range answer.LeftOut {
 		reasons[left.Reason]++
 	}
-	if diff := cmp.Diff(map[string]int{"the job is no longer kept": 1, "the job has not ended": 3}, reasons); diff != "" || answer.LeftOutTotal != 4 {
+	if diff := cmp.Diff(map[string]int{"the job is no longer kept": 1, "the job had not ended by then": 3}, reasons); diff != "" || answer.LeftOutTotal != 4 {
 		t.Errorf("left out are %d: %s", answer.LeftOutTotal, diff)
 	}
 	if b := answer.Batch; b.Jobs != 2 || b.Rejected != 0 || b.Metadata["why"] == "" {
@@ -231,9 +232,19 @@ func (s suite) regrade(t *testing.T, p job.Problem, from, graded string) {
 
 	// Graded again, and once more: each submission is there once.
 	s.w.End(t, first, nil, nil)
-	again, err := own.Regrade(ctx, next.Digest, producer.RegradeRequest{From: from})
+	keyed := producer.RegradeRequest{From: from, BatchOptions: job.BatchOptions{IdempotencyKey: "again"}}
+	if _, err := own.Regrade(ctx, next.Digest, keyed); !errors.As(err, &invalid) || invalid[0].Field != "ended_before" {
+		t.Errorf("with a key and no time: got %v", err)
+	}
+	now := time.Now()
+	keyed.EndedBefore = &now
+	again, err := own.Regrade(ctx, next.Digest, keyed)
 	if err != nil || again.Batch.Jobs != 2 {
 		t.Fatalf("got %+v, %v, want two jobs", again, err)
+	}
+	submit() // ends later
+	if same, err := own.Regrade(ctx, next.Digest, keyed); err != nil || same.Batch.ID != again.Batch.ID || same.Batch.Jobs != 2 {
+		t.Errorf("the same again: got %+v, %v, want batch %s", same, err, again.Batch.ID)
 	}
 	s.w.End(t, s.w.Start(t, job.ItemID(again.Batch.ID, 0)), nil, nil)
 	back, err := own.Regrade(ctx, from, producer.RegradeRequest{From: next.Digest, Priority: job.High})

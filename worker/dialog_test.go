@@ -195,10 +195,10 @@ func TestDialogInteractors(t *testing.T) {
 		{"is killed", "JE: JE", "exited with 139", python("os.kill(os.getpid(), 11)")},
 		{"kills its shell", "JE: JE", "not run", python("os.kill(os.getppid(), 9)")},
 		{"never ends", "JE: JE", "not done in 2000 ms", with(python("import time; time.sleep(100)"), func(s *job.Spec) { s.Limits.WallMS = 1500 })},
+		{"loops", "JE: JE", "not done in 2000 ms", with(python("while True: pass"), func(s *job.Spec) { s.Checker.Program.Limits.CPUMS = 1000 })},
 		{"hears late of the end of one that hangs", "TLE 0: TLE", "", with(python("sys.exit(43 if sys.stdin.read() == '' else 1)"), func(s *job.Spec) {
 			s.Source, s.Limits.WallMS, s.Checker.Program.Limits.WallMS = "exec sleep 100", 1000, 900
 		})},
-		{"loops", "JE: JE", "not done in 2000 ms", with(python("while True: pass"), func(s *job.Spec) { s.Checker.Program.Limits.CPUMS = 1000 })},
 		{"floods", "JE: JE", "printed more than 64 KiB", with(python("while True: print('x' * 1000)"), func(s *job.Spec) { s.Checker.Program.Limits.OutputKB, s.Source = 64, "sleep 1" })},
 		{"eats memory", "JE: JE", "out of memory", python("x = []\nwhile True: x.append(bytearray(1 << 20))")},
 		{"fills its disk with messages", "JE: JE", "", python("while True: sys.stderr.write('x' * 100000)")},

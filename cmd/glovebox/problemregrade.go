@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +16,7 @@ import (
 type regradeOptions struct {
 	batchOptions
 
-	from, priority string
+	from, priority, endedBefore string
 }
 
 func (a *app) problemRegradeCommand() *cobra.Command {
@@ -28,7 +31,7 @@ batch submit" does, with its exit codes. Ctrl-C ends the waiting, not the batch.
 
 A submission is kept as long as the job that graded it. What can't be graded again is said.`,
 		Example: `  glovebox problem regrade "$(glovebox problem upload sum)" --from 9f86d0…
-  glovebox problem regrade 3e23e8… --from 9f86d0… --out regraded --key "sum, second tests"`,
+  glovebox problem regrade 3e23e8… --from 9f86d0… --out regraded --key "sum, second tests" --ended-before 2026-11-27T10:00:00Z`,
 		Args: one("DIGEST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.from == "" {
@@ -37,13 +40,17 @@ A submission is kept as long as the job that graded it. What can't be graded aga
 			if o.noWait && o.out != "" {
 				return usagef("--out waits for results, and --no-wait does not wait: give one of the two")
 			}
+			if o.key != "" && o.endedBefore == "" {
+				return usagef("--ended-before is missing: with --key, the same regrade is about the same submissions")
+			}
 			return a.regrade(cmd.Context(), args[0], o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "`DIGEST` of the problem that graded the submissions before")
 	f.StringVar(&o.priority, "priority", "", "high, normal or low (the default)")
-	f.StringVar(&o.key, "key", "", "idempotency `KEY` of the batch; none by default")
+	f.StringVar(&o.key, "key", "", "idempotency `KEY` of the batch, with --ended-before; by default one that only this command knows")
+	f.StringVar(&o.endedBefore, "ended-before", "", "only submissions whose jobs had ended by this `TIME`, RFC 3339 (default now)")
 	f.StringVar(&o.callback, "callback", "", "`URL` where batch.completed is posted")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE` that the batch carries; can be given several times")
 	f.StringVar(&o.out, "out", "", "write results.jsonl to `DIR`")
@@ -54,8 +61,14 @@ A submission is kept as long as the job that graded it. What can't be graded aga
 
 func (a *app) regrade(ctx context.Context, digest string, o regradeOptions) error {
 	r := producer.RegradeRequest{From: o.from, Priority: job.Priority(o.priority)}
-	r.IdempotencyKey = o.key
+	ended := time.Now().UTC().Truncate(time.Millisecond)
 	var err error
+	if o.endedBefore != "" {
+		if ended, err = time.Parse(time.RFC3339, o.endedBefore); err != nil {
+			return usagef("--ended-before %q: want a time, RFC 3339: 2026-11-27T10:00:00Z", o.endedBefore)
+		}
+	}
+	r.EndedBefore, r.IdempotencyKey = &ended, cmp.Or(o.key, rand.Text())
 	if r.Metadata, err = pairs("--metadata", o.metadata); err != nil {
 		return err
 	}
@@ -64,6 +77,9 @@ func (a *app) regrade(ctx context.Context, digest string, o regradeOptions) erro
 	}
 	return a.withJobs(func(jobs *producer.Client) error {
 		answer, err := jobs.Regrade(ctx, digest, r)
+		if code := job.CodeOf(err); err != nil && (code == "" || code == job.CodeUnavailable) {
+			return fmt.Errorf("%w: to go on with it, and make nothing twice, add --key %q --ended-before %s", err, r.IdempotencyKey, ended.Format(time.RFC3339Nano))
+		}
 		if err != nil {
 			return err
 		}

@@ -135,8 +135,8 @@ func (s *Store) DeleteProblem(ctx context.Context, tenant, digest string) error 
 type Graded struct {
 	ID string
 	// State is "" of a job that is no longer kept.
-	State   job.Status
-	Created time.Time
+	State             job.Status
+	Created, Finished time.Time // Finished is zero until it has ended
 	// Stored says that a worker has stored a result.
 	Stored bool
 }
@@ -152,7 +152,7 @@ func (s *Store) GradedBy(ctx context.Context, tenant, digest string) ([]Graded, 
 	jobs := make([]Graded, 0, len(ids))
 	for some := range slices.Chunk(ids, listChunk) {
 		answers, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, id string) *redis.SliceCmd {
-			return pipe.HMGet(ctx, jobKey(tenant, id), "state", "created", "result_ref")
+			return pipe.HMGet(ctx, jobKey(tenant, id), "state", "created", "result_ref", "finished")
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read what a problem graded: %w", err)
@@ -167,6 +167,10 @@ func (s *Store) GradedBy(ctx context.Context, tenant, digest string) ([]Graded, 
 				created, _ := f[1].(string)
 				at, _ := strconv.ParseInt(created, 10, 64) // a spoiled one is the oldest
 				j.State, j.Created, j.Stored = job.Status(state), time.UnixMilli(at).UTC(), f[2] != nil && f[2] != ""
+				if finished, _ := f[3].(string); finished != "" {
+					at, _ := strconv.ParseInt(finished, 10, 64)
+					j.Finished = time.UnixMilli(at).UTC()
+				}
 			}
 			jobs = append(jobs, j)
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -112,6 +113,9 @@ func (a *API) regrade(ctx context.Context, in *regradeInput) (*regradeOutput, er
 		return nil, a.problem(ctx, err)
 	}
 	answer, err := a.tenantClient(ctx).RegradeWhile(ctx, in.Digest, request, requestOf(ctx).goesOn)
+	if sent, ok := ctx.Value(sentBodyKey{}).(sentBody); ok { // it may have taken longer than an answer usually has
+		_ = http.NewResponseController(sent.w).SetWriteDeadline(time.Now().Add(answerTime)) // else the connection is gone
+	}
 	if err != nil {
 		return nil, a.batchProblem(ctx, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,7 +28,7 @@ const (
 // What Regrade says of a submission that is not graded again.
 const (
 	notKept     = "the job is no longer kept"
-	notEnded    = "the job has not ended"
+	notEnded    = "the job had not ended by then"
 	notGraded   = "the job ended without being graded"
 	noSource    = "its source is not kept"
 	gradedLater = "a later job has graded the same submission"
@@ -56,11 +57,17 @@ func (c *Client) RegradeWhile(ctx context.Context, digest string, r producer.Reg
 	case !slices.Contains([]job.Priority{"", job.High, job.Normal, job.Low}, r.Priority):
 		return producer.Regraded{}, job.Invalid{{Field: "priority", Value: fmt.Sprintf("%.80s", r.Priority), Message: "is not known", Allowed: "high, normal, low"}}
 	}
+	until := time.Now()
+	if r.EndedBefore != nil {
+		until = *r.EndedBefore
+	} else if r.IdempotencyKey != "" {
+		return producer.Regraded{}, job.Invalid{{Field: "ended_before", Message: "is missing beside an idempotency key", Allowed: "a time, the same each time: jobs that end meanwhile would make other submissions of the same request"}}
+	}
 	before, err := c.readProblem(ctx, head)
 	if err != nil {
 		return producer.Regraded{}, err
 	}
-	g := regrade{client: c, from: r.From, before: before, to: digest, priority: cmp.Or(r.Priority, job.Low), seen: map[string]bool{}}
+	g := regrade{client: c, from: r.From, until: until, before: before, to: digest, priority: cmp.Or(r.Priority, job.Low), seen: map[string]bool{}}
 	g.answer.LeftOut = []producer.LeftOut{}
 	g.answer.Batch, err = c.receiveBatch(ctx, producer.BatchOptions{BatchOptions: r.BatchOptions}, receiver{client: c, permit: permit, regrades: true}, itemsOf(g.submissions(ctx)))
 	var invalid job.Invalid
@@ -77,6 +84,7 @@ func (c *Client) RegradeWhile(ctx context.Context, digest string, r producer.Reg
 type regrade struct {
 	client   *Client
 	from, to string
+	until    time.Time // when their jobs have to have ended
 	before   job.Problem
 	priority job.Priority
 	seen     map[string]bool // jobs that graded a submission first
@@ -164,7 +172,7 @@ func (g *regrade) read(ctx context.Context, j record.Graded) (s submission, err 
 	switch {
 	case j.State == "":
 		s.reason = notKept
-	case !j.State.Final():
+	case !j.State.Final(), !j.Finished.Before(g.until):
 		s.reason = notEnded
 	case !j.Stored:
 		s.reason = notGraded
