@@ -40,7 +40,7 @@ const sentinelPort = "26379"
 func Parse(address string) (Address, error) {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
-		return Address{}, errors.New("want " + Forms)
+		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
 	}
 	if strings.HasSuffix(scheme, "+cluster") {
 		return Address{}, errCluster
@@ -49,7 +49,7 @@ func Parse(address string) (Address, error) {
 	if !ofSentinels {
 		options, err := redis.ParseURL(address)
 		if err != nil {
-			return Address{}, errors.New("want " + Forms)
+			return Address{}, errors.New("is no URL of a Redis: want " + Forms)
 		}
 		bound(options)
 		a := Address{Options: options}
@@ -65,7 +65,7 @@ func Parse(address string) (Address, error) {
 // parseSentinels reads what follows redis+sentinel://. Several hosts are no URL, so it is read as that of the first.
 func parseSentinels(scheme, rest string) (Address, error) {
 	if scheme != "redis" && scheme != "rediss" {
-		return Address{}, errors.New("want " + Forms)
+		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
 	}
 	end := len(rest)
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
@@ -92,7 +92,7 @@ func parseSentinels(scheme, rest string) (Address, error) {
 	}
 	u, err := url.Parse(scheme + "://" + user + addrs[0] + rest[end:])
 	if err != nil || u.Fragment != "" {
-		return Address{}, errors.New("want " + Forms)
+		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
 	}
 	q := u.Query()
 	s := &Sentinels{Addrs: addrs, Primary: q.Get("master"), username: q.Get("sentinel_username"), password: q.Get("sentinel_password")}
@@ -107,7 +107,7 @@ func parseSentinels(scheme, rest string) (Address, error) {
 	}
 	u.RawQuery = q.Encode()
 	if a.Options, err = redis.ParseURL(u.String()); err != nil {
-		return Address{}, errors.New("want " + Forms)
+		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
 	}
 	bound(a.Options)
 	if a.Options.TLSConfig != nil {
