@@ -142,7 +142,6 @@ func TestEndsForWrongSettings(t *testing.T) {
 		"no password":        {map[string]string{"GLOVEBOX_REDIS_URL": "redis://" + h.redis.Addr + "/0"}, "NOAUTH"},
 		"a wrong password":   {map[string]string{"GLOVEBOX_REDIS_URL": "redis://:wrong@" + h.redis.Addr + "/0"}, "WRONGPASS"},
 		"no such database":   {map[string]string{"GLOVEBOX_REDIS_URL": strings.Replace(h.redis.URL(), "/0?", "/99?", 1)}, "out of range"},
-		"no URL":             {map[string]string{"GLOVEBOX_REDIS_URL": "localhost:6379"}, "parse the Redis URL"},
 		"no such bucket":     {map[string]string{"GLOVEBOX_S3_BUCKET": "another"}, "StatusCode: 404"},
 		"a wrong secret key": {map[string]string{"GLOVEBOX_S3_SECRET_KEY": "wrong"}, "StatusCode: 403"},
 		"a relative socket":  {map[string]string{"GLOVEBOX_PODMAN_SOCKET": "podman.sock"}, "not absolute"},
@@ -155,5 +154,16 @@ func TestEndsForWrongSettings(t *testing.T) {
 				t.Errorf("it said %s", said)
 			}
 		})
+	}
+}
+
+// What can't be meant so is refused before anything is asked for.
+func TestEndsForMalformedURL(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	w := h.start(map[string]string{"GLOVEBOX_REDIS_URL": "user:hush@localhost:6379"})
+	w.ends(2)
+	if said := w.said.String(); !strings.Contains(said, "GLOVEBOX_REDIS_URL is no URL of a Redis: want redis://") || strings.Contains(said, "hush") {
+		t.Errorf("it said %s", said)
 	}
 }
