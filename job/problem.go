@@ -269,7 +269,7 @@ func (s Spec) Submission() Spec {
 }
 
 // TakeBack takes out of a [Spec.Submission] what this problem put over it: what is left is as it was sent, except for source that became a
-// file.
+// file, and for files that the problem replaced.
 func (p Problem) TakeBack(sub Spec) Spec {
 	include := p.IncludeFor(sub.Runtime)
 	sub.Problem = ""

@@ -392,3 +392,29 @@ func TestSpoiledSubmissions(t *testing.T) {
 		}
 	}
 }
+
+// TestRegradeLimits: a limit that nobody has sent, but the tenant's own maximum put there, is not kept: the newer problem's holds.
+func TestRegradeLimits(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	if _, err := w.Client.CreateTenant(t.Context(), "default", job.Terms{Maximums: job.Limits{MemoryMB: 128}}); err != nil {
+		t.Fatal(err)
+	}
+	from := storeProblem(t, w, "1", nil)
+	to := storeProblem(t, w, "1", func(p *job.Problem) { p.Limits.MemoryMB = 64 })
+	j, err := w.Client.Submit(t.Context(), job.Spec{Problem: from, Runtime: "python", Source: "1", Limits: job.Limits{CPUMS: 700}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := w.Start(t, j.ID)
+	w.End(t, first, nil, nil)
+	answer, err := w.Client.Regrade(t.Context(), to, producer.RegradeRequest{From: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := w.Start(t, job.ItemID(answer.Batch.ID, 0))
+	if got := again.Spec.Limits; first.Spec.Limits.MemoryMB != 128 || got.MemoryMB != 64 || got.CPUMS != 700 {
+		t.Errorf("got %+v after %+v, want 64 MiB and 700 ms", got, first.Spec.Limits)
+	}
+}

@@ -57,7 +57,7 @@ func (c *Client) RegradeWhile(ctx context.Context, digest string, r producer.Reg
 	case !slices.Contains([]job.Priority{"", job.High, job.Normal, job.Low}, r.Priority):
 		return producer.Regraded{}, job.Invalid{{Field: "priority", Value: fmt.Sprintf("%.80s", r.Priority), Message: "is not known", Allowed: "high, normal, low"}}
 	}
-	until := time.Now()
+	var until time.Time
 	if r.EndedBefore != nil {
 		until = *r.EndedBefore
 	} else if r.IdempotencyKey != "" {
@@ -67,7 +67,11 @@ func (c *Client) RegradeWhile(ctx context.Context, digest string, r producer.Reg
 	if err != nil {
 		return producer.Regraded{}, err
 	}
-	g := regrade{client: c, from: r.From, until: until, before: before, to: digest, priority: cmp.Or(r.Priority, job.Low), seen: map[string]bool{}}
+	v, err := c.validator(ctx)
+	if err != nil {
+		return producer.Regraded{}, err
+	}
+	g := regrade{client: c, validator: &v, from: r.From, until: until, before: before, to: digest, priority: cmp.Or(r.Priority, job.Low), seen: map[string]bool{}}
 	g.answer.LeftOut = []producer.LeftOut{}
 	g.answer.Batch, err = c.receiveBatch(ctx, producer.BatchOptions{BatchOptions: r.BatchOptions}, receiver{client: c, permit: permit, regrades: true}, itemsOf(g.submissions(ctx)))
 	var invalid job.Invalid
@@ -82,13 +86,14 @@ func (c *Client) RegradeWhile(ctx context.Context, digest string, r producer.Reg
 
 // regrade makes the jobs that grade submissions again.
 type regrade struct {
-	client   *Client
-	from, to string
-	until    time.Time // when their jobs have to have ended
-	before   job.Problem
-	priority job.Priority
-	seen     map[string]bool // jobs that graded a submission first
-	answer   producer.Regraded
+	client    *Client
+	validator *validator
+	from, to  string
+	until     time.Time // when their jobs have to have ended; zero for now, whatever a clock says
+	before    job.Problem
+	priority  job.Priority
+	seen      map[string]bool // jobs that graded a submission first
+	answer    producer.Regraded
 }
 
 // leave notes that a job's submission is left out.
@@ -172,7 +177,7 @@ func (g *regrade) read(ctx context.Context, j record.Graded) (s submission, err 
 	switch {
 	case j.State == "":
 		s.reason = notKept
-	case !j.State.Final(), !j.Finished.Before(g.until):
+	case !j.State.Final(), !g.until.IsZero() && !j.Finished.Before(g.until):
 		s.reason = notEnded
 	case !j.Stored:
 		s.reason = notGraded
@@ -212,7 +217,9 @@ func (g *regrade) read(ctx context.Context, j record.Graded) (s submission, err 
 		return s, nil
 	}
 	s.first = cmp.Or(r.Metadata[job.RegradeKey], r.ID)
-	s.spec = g.before.TakeBack(kept.Submission()) // a worker wrote it, and must not name a secret
+	before := g.before
+	before.Limits = g.validator.within(before.Limits, kept.Runtime, kept.Isolation)
+	s.spec = before.TakeBack(kept.Submission()) // a worker wrote it, and must not name a secret
 	s.spec.Problem, s.spec.Priority = g.to, g.priority
 	s.spec.Metadata = maps.Clone(r.Metadata)
 	if s.spec.Metadata == nil {

@@ -195,6 +195,16 @@ func (v *validator) checkIsolation(spec job.Spec) error {
 	return nil
 }
 
+// within is [job.Limits.Within] of a runtime, as check stores it.
+func (v *validator) within(l job.Limits, runtime string, least job.Isolation) job.Limits {
+	for _, of := range v.runtimes {
+		if of.Name == runtime && v.offers(of, least) {
+			return l.Within(of.Limits, v.maximums)
+		}
+	}
+	return l
+}
+
 // checker returns a checker whose program, if it has one, names its runtime by its own name, and what it
 // may use at most.
 func (v *validator) checker(c *job.Checker, least job.Isolation) *job.Checker {
