@@ -42,7 +42,7 @@ type chaos struct {
 // GLOVEBOX_CHAOS_JOBS how many jobs run at least.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	kills, jobs := number(t, "GLOVEBOX_CHAOS_KILLS", 1), number(t, "GLOVEBOX_CHAOS_JOBS", 40)
+	kills, jobs := gbtest.Number(t, "GLOVEBOX_CHAOS_KILLS", 1), gbtest.Number(t, "GLOVEBOX_CHAOS_JOBS", 40)
 	full := kills > 1
 	c := startChaos(t, jobs, full)
 	ctx, stop := context.WithCancel(t.Context())
@@ -418,17 +418,4 @@ func within(d time.Duration, ok func() bool) bool {
 			return false
 		}
 	}
-}
-
-func number(tb testing.TB, name string, otherwise int) int {
-	tb.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 {
-		tb.Fatalf("%s is %q, want a number", name, s)
-	}
-	return n
 }

@@ -19,7 +19,7 @@ import (
 // GLOVEBOX_CHAOS_PIPELINES is how many run (2).
 func TestPipelineChaos(t *testing.T) {
 	t.Parallel()
-	n := number(t, "GLOVEBOX_CHAOS_PIPELINES", 2)
+	n := gbtest.Number(t, "GLOVEBOX_CHAOS_PIPELINES", 2)
 	const commits = 5
 	g := start(t, options{apiEnv: []string{"GLOVEBOX_WEBHOOK_SCHEDULE=0s,1s,1s,2s,2s,4s,4s,8s,8s,8s,8s,8s"}})
 	hook := g.pushHook()

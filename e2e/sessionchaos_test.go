@@ -22,10 +22,10 @@ func TestSessionChaos(t *testing.T) {
 	t.Parallel()
 	c := sessionChaos{
 		g:          start(t, options{apiEnv: []string{"GLOVEBOX_WEBHOOK_SCHEDULE=0s,1s,1s,2s,2s,4s,4s,8s,8s,8s,8s,8s"}}),
-		executions: number(t, "GLOVEBOX_CHAOS_EXECUTIONS", 4),
+		executions: gbtest.Number(t, "GLOVEBOX_CHAOS_EXECUTIONS", 4),
 		statuses:   map[string]int{}, ends: map[string]int{},
 	}
-	n := number(t, "GLOVEBOX_CHAOS_SESSIONS", 3)
+	n := gbtest.Number(t, "GLOVEBOX_CHAOS_SESSIONS", 3)
 	// An api finds a worker lost that it has not heard of for half a minute: one of them lives for as long.
 	beside := gbtest.Addr(t)
 	gbtest.Start(t, []string{binary(t, "glovebox"), "api"}, c.g.apiEnv(beside), func() bool { return status(t, "http://"+beside+"/readyz") == http.StatusOK })

@@ -112,8 +112,8 @@ func forIdleSessions(t *testing.T) (g *glovebox, n int, window time.Duration, me
 	if testing.Short() {
 		few = 1
 	}
-	n = number(t, "GLOVEBOX_IDLE_SESSIONS", few)
-	window = time.Duration(number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
+	n = gbtest.Number(t, "GLOVEBOX_IDLE_SESSIONS", few)
+	window = time.Duration(gbtest.Number(t, "GLOVEBOX_IDLE_SECONDS", 5)) * time.Second
 	g = start(t, options{apiEnv: []string{"GLOVEBOX_ADMIN_TOKEN=" + admin}, noWorker: true})
 	operator, err := producer.New(g.url, admin)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -17,7 +18,7 @@ import (
 func TestSessionSoak(t *testing.T) {
 	t.Parallel()
 	const atOnce = 4
-	n := number(t, "GLOVEBOX_SOAK_SESSIONS", 2*atOnce)
+	n := gbtest.Number(t, "GLOVEBOX_SOAK_SESSIONS", 2*atOnce)
 	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=4", "GLOVEBOX_WARM=1", "GLOVEBOX_PRELOAD=0"}})
 	g.mostWarm = kinds(t)
 	var figures []soakFigures

@@ -27,7 +27,7 @@ import (
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	const atOnce = 4
-	jobs := number(t, "GLOVEBOX_SOAK_JOBS", len(hostiles))
+	jobs := gbtest.Number(t, "GLOVEBOX_SOAK_JOBS", len(hostiles))
 	preload := "GLOVEBOX_PRELOAD=0"
 	if jobs > len(hostiles) {
 		preload = "GLOVEBOX_SNAPSHOTS=always"

@@ -111,7 +111,7 @@ func TestTraces(t *testing.T) {
 	}
 
 	hook := g.pushHook()
-	commits := number(t, "GLOVEBOX_DRAW_COMMITS", 20)
+	commits := gbtest.Number(t, "GLOVEBOX_DRAW_COMMITS", 20)
 	said := g.pushed(hook, "one", push(t, "one", commits))
 	var run job.Run
 	gbtest.Eventually(t, "the run ends", func() bool {

@@ -99,17 +99,8 @@ for what the session was given before. Ctrl-C interrupts it, and the session's s
 				}
 				e.Code = string(b)
 			}
-			large := o.takeLarge(uploadForSession)
-			files, err := a.filesOf(nil, o.files)
-			if err != nil {
-				return err
-			}
-			return a.withJobs(func(sessions *producer.Client) error {
-				uploaded, err := a.upload(cmd.Context(), sessions, large)
-				if err != nil {
-					return err
-				}
-				e.Files = append(files, uploaded...)
+			return a.withFiles(cmd.Context(), &o, func(sessions *producer.Client, files []job.File) error {
+				e.Files = files
 				return a.executeInSession(cmd.Context(), sessions, args[0], e, finishing{out: out, json: asJSON})
 			})
 		},

@@ -128,20 +128,27 @@ uploaded first. NAME may hold slashes; it is the last part of PATH by default.`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.files = args[1:]
-			large := o.takeLarge(uploadForSession)
-			files, err := a.filesOf(nil, o.files)
-			if err != nil {
-				return err
-			}
-			return a.withJobs(func(sessions *producer.Client) error {
-				uploaded, err := a.upload(cmd.Context(), sessions, large)
-				if err != nil {
-					return err
-				}
-				return sessionfiles.Put(cmd.Context(), sessions, args[0], append(files, uploaded...)...)
+			return a.withFiles(cmd.Context(), &o, func(sessions *producer.Client, files []job.File) error {
+				return sessionfiles.Put(cmd.Context(), sessions, args[0], files...)
 			})
 		},
 	}
+}
+
+// withFiles reads the files that o names, uploads what is too large to go along, and does something with all of them in a session.
+func (a *app) withFiles(ctx context.Context, o *specOptions, do func(sessions *producer.Client, files []job.File) error) error {
+	large := o.takeLarge(uploadForSession)
+	files, err := a.filesOf(nil, o.files)
+	if err != nil {
+		return err
+	}
+	return a.withJobs(func(sessions *producer.Client) error {
+		uploaded, err := a.upload(ctx, sessions, large)
+		if err != nil {
+			return err
+		}
+		return do(sessions, append(files, uploaded...))
+	})
 }
 
 func (a *app) sessionMkdirCommand() *cobra.Command {

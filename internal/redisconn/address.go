@@ -27,6 +27,8 @@ type Address struct {
 // Forms are those that an address of Redis may have.
 const Forms = "redis://user:password@host:port/db, or redis+sentinel://user:password@host1:port,host2:port,host3:port/db?master=name"
 
+var errNoURL = errors.New("is no URL of a Redis: want " + Forms)
+
 // sentinelPort is where a Sentinel listens unless the URL says otherwise.
 const sentinelPort = "26379"
 
@@ -40,7 +42,7 @@ const sentinelPort = "26379"
 func Parse(address string) (Address, error) {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
-		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
+		return Address{}, errNoURL
 	}
 	if strings.HasSuffix(scheme, "+cluster") {
 		return Address{}, errCluster
@@ -49,7 +51,7 @@ func Parse(address string) (Address, error) {
 	if !ofSentinels {
 		options, err := redis.ParseURL(address)
 		if err != nil {
-			return Address{}, errors.New("is no URL of a Redis: want " + Forms)
+			return Address{}, errNoURL
 		}
 		bound(options)
 		a := Address{Options: options}
@@ -65,7 +67,7 @@ func Parse(address string) (Address, error) {
 // parseSentinels reads what follows redis+sentinel://. Several hosts are no URL, so it is read as that of the first.
 func parseSentinels(scheme, rest string) (Address, error) {
 	if scheme != "redis" && scheme != "rediss" {
-		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
+		return Address{}, errNoURL
 	}
 	end := len(rest)
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
@@ -92,7 +94,7 @@ func parseSentinels(scheme, rest string) (Address, error) {
 	}
 	u, err := url.Parse(scheme + "://" + user + addrs[0] + rest[end:])
 	if err != nil || u.Fragment != "" {
-		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
+		return Address{}, errNoURL
 	}
 	q := u.Query()
 	s := &Sentinels{Addrs: addrs, Primary: q.Get("master"), username: q.Get("sentinel_username"), password: q.Get("sentinel_password")}
@@ -107,7 +109,7 @@ func parseSentinels(scheme, rest string) (Address, error) {
 	}
 	u.RawQuery = q.Encode()
 	if a.Options, err = redis.ParseURL(u.String()); err != nil {
-		return Address{}, errors.New("is no URL of a Redis: want " + Forms)
+		return Address{}, errNoURL
 	}
 	bound(a.Options)
 	if a.Options.TLSConfig != nil {

@@ -2,9 +2,7 @@ package simulation
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -36,9 +34,9 @@ func TestFleet(t *testing.T) {
 	if dir != "" {
 		z = large
 	}
-	z.seed = uint64(number(t, "GLOVEBOX_SIMULATE_SEED", 1)) //nolint:gosec // number has checked it
-	z.jobs, z.workers = number(t, "GLOVEBOX_SIMULATE_JOBS", z.jobs), number(t, "GLOVEBOX_SIMULATE_WORKERS", z.workers)
-	z.spread = float64(number(t, "GLOVEBOX_SIMULATE_SPREAD", int(z.spread)))
+	z.seed = uint64(gbtest.Number(t, "GLOVEBOX_SIMULATE_SEED", 1)) //nolint:gosec // Number has checked it
+	z.jobs, z.workers = gbtest.Number(t, "GLOVEBOX_SIMULATE_JOBS", z.jobs), gbtest.Number(t, "GLOVEBOX_SIMULATE_WORKERS", z.workers)
+	z.spread = float64(gbtest.Number(t, "GLOVEBOX_SIMULATE_SPREAD", int(z.spread)))
 	t.Logf("%+v, busy for %s", z, z.span())
 
 	f, tenants := newFleet(t, z), draw(z)
@@ -109,17 +107,4 @@ func quotasOf(tenants []tenant) (list []int) {
 		list = append(list, x.quota)
 	}
 	return list
-}
-
-func number(t *testing.T, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatal(fmt.Errorf("%s is %q: want a whole number above 0", variable, text))
-	}
-	return n
 }
