@@ -331,7 +331,7 @@ func (c *chaos) suffer(s *service, f fault, happened *tally) {
 				happened.add(string(f))
 				return
 			}
-			c.problem("%s ended though nobody killed it: what is away, it has to wait for", s.name)
+			c.problem("%s ended though nobody killed it: what is away, it has to wait for; %s", s.name, s.LastWords())
 			time.Sleep(200 * time.Millisecond)
 			s.Restart()
 		case <-time.After(time.Until(deadline)):
@@ -378,7 +378,7 @@ func (c *chaos) steady(ctx context.Context, s *service) {
 	select {
 	case <-ctx.Done():
 	case <-s.Done():
-		c.problem("%s ended though nobody killed it", s.name)
+		c.problem("%s ended though nobody killed it: %s", s.name, s.LastWords())
 	}
 }
 

@@ -29,6 +29,9 @@ type Process struct {
 // machine is to come near it: only what never happens takes as long.
 const Patience = 6 * time.Minute
 
+// lastLines is how many lines LastWords has.
+const lastLines = 8
+
 // Start runs argv with env added to a bare environment, waits until ready says so
 // (for Patience at most: a machine may be busy), and kills it when the test ends.
 func Start(tb testing.TB, argv, env []string, ready func() bool) *Process {
@@ -64,7 +67,7 @@ func (p *Process) Restart() {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is the test's business, through Alive and Output
+			_ = cmd.Wait() // how it ended is the test's business, through Alive and LastWords
 		}
 		close(done)
 	}()
@@ -141,6 +144,16 @@ func (p *Process) doneChan() chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
+}
+
+// LastWords says how a process that has ended did so, and what it printed last.
+func (p *Process) LastWords() string {
+	<-p.doneChan()
+	p.mu.Lock()
+	state := p.cmd.ProcessState
+	p.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
+	return state.String() + ":\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n")
 }
 
 // Output is what the process printed so far, over all its starts.

@@ -114,7 +114,7 @@ func TestCheckpointInto(t *testing.T) {
 			}
 			_, _ = io.WriteString(c, refuses)
 		}, interrupt: closed, is: sandbox.ErrWanted, says: "wanted"},
-		"it does nothing": {does: func(ctx context.Context, _ *net.UnixConn, _ *os.File) { <-ctx.Done() }, says: "closed"},
+		"it does nothing": {does: func(_ context.Context, c *net.UnixConn, _ *os.File) { _, _ = io.Copy(io.Discard, c) }, says: "closed"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		disk := &diskBudget{left: 2 << 20}
