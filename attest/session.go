@@ -57,14 +57,12 @@ func VerifySession(executions []job.Executed, keys []Key) (Transcript, error) {
 	slices.SortFunc(t.Executions, func(a, b Verified) int {
 		return cmp.Compare(a.Statement.Predicate.Session.Sequence, b.Statement.Predicate.Session.Sequence)
 	})
-	t.Session = t.Executions[0].Statement.Predicate.Session.ID
 	for _, v := range t.Executions {
-		switch at := v.Statement.Predicate.Session; {
-		case at.ID != t.Session:
-			return Transcript{}, fmt.Errorf("%w: %.80q is of session %.80q, others are of %.80q", ErrBroken, v.Statement.Predicate.ID, at.ID, t.Session)
-		case at.Previous != t.Head:
+		at := v.Statement.Predicate.Session
+		if at.Previous != t.Head {
 			return Transcript{}, fmt.Errorf("%w: %.80q, number %d, comes after another than the one before it here: one is missing, or there twice", ErrBroken, v.Statement.Predicate.ID, at.Sequence)
 		}
+		t.Session = at.ID // after those of a session that it was forked from, whose last one its first one names
 		t.Head = v.Statement.Subject[0].Digest.SHA256
 	}
 	return t, nil

@@ -44,6 +44,7 @@ const (
 	CodeNoSchedule       = "no_schedule"
 	CodeTooManySchedules = "too_many_schedules"
 	CodeSessionEnded     = "session_ended" // also of an execution that waited, or ran, as its session ended
+	CodeUnforkable       = "unforkable"    // the session's worker can't fork it
 	CodeSessionBusy      = "session_busy"  // as many executions wait as may
 	CodeNoContext        = "no_context"    // also of an execution that waited as its context was deleted
 	CodeTooManyContexts  = "too_many_contexts"
@@ -121,6 +122,7 @@ var (
 
 	ErrNoSchedule       = &Error{CodeNoSchedule, "there is no such schedule, or no longer"}
 	ErrNoSession        = &Error{CodeNotFound, "there is no such session, or no longer"}
+	ErrUnforkable       = &Error{CodeUnforkable, "the session can't be forked: its worker has no disk for that (GLOVEBOX_SESSION_PAUSE_MB), or none holds it yet; replay it instead (glovebox session replay)"}
 	ErrSessionEnded     = &Error{CodeSessionEnded, "the session has ended: start another"}
 	ErrNoContext        = &Error{CodeNoContext, "the session has no such context, or no longer"}
 	ErrTooManyContexts  = &Error{CodeTooManyContexts, fmt.Sprintf("a session has %d contexts at most: delete one", MaxContexts)}

@@ -107,6 +107,22 @@ type SessionBudget struct {
 	Executions int64 `json:"executions,omitempty" minimum:"0" doc:"How many may begin."`
 }
 
+// SessionFork is what a session has of its own that is forked from another: all else is that one's.
+type SessionFork struct {
+	TTLSeconds     int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the fork lives, from when it is asked for: up to 5400, 3600 by default. One that has secrets ends no later than 5400 seconds after the session that was given them was asked for."`
+	IdleSeconds    int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
+	Budget         *SessionBudget    `json:"budget,omitempty" doc:"What the fork's own executions may use together. The other session's are not counted."`
+	Metadata       map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
+	Callback       *Callback         `json:"callback,omitempty" doc:"Where session.ended is posted, and job.completed for each execution that has no callback of its own. The other session's is not the fork's."`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"As that of a new session."`
+}
+
+// Settings are those of the fork of a session with these settings.
+func (f SessionFork) Settings(of SessionSettings) SessionSettings {
+	of.TTLSeconds, of.IdleSeconds, of.Budget, of.Metadata, of.Callback, of.IdempotencyKey = f.TTLSeconds, f.IdleSeconds, f.Budget, f.Metadata, f.Callback, f.IdempotencyKey
+	return of
+}
+
 // SessionExecution is code for a session to execute.
 type SessionExecution struct {
 	Code string `json:"code,omitempty" doc:"Goes on from what the session has executed before. It may be left out where there are files." example:"x = 1; print(x)"`
@@ -132,7 +148,10 @@ type Session struct {
 	Limits  Limits        `json:"limits"`
 	// Generation counts its main interpreters: one more after each that was lost or restarted.
 	Generation int   `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
-	Executions int64 `json:"executions" doc:"How many have begun."`
+	Executions int64 `json:"executions" doc:"How many have begun; of a fork, with those that the other session had executed before."`
+	// ForkOf is the session that it goes on from, and ForkedAt how many executions of that one it goes on from.
+	ForkOf   string `json:"fork_of,omitempty" doc:"The session that it was forked from."`
+	ForkedAt int64  `json:"forked_at,omitempty" doc:"The sequence of that session's last execution before the fork."`
 	// Head stands for all that it has executed and is attested.
 	Head        string            `json:"head,omitempty" doc:"The digest of the last execution that is attested, which stands for all before it: glovebox verify --session --head refuses a transcript that ends before it. Absent without a signing key."`
 	Attested    int64             `json:"attested,omitempty" doc:"How many of its executions are attested, up to head."`

@@ -32,6 +32,10 @@ type Sessions interface {
 	// ChangeSession changes how long a session lives, how long it may be idle, or its metadata. It fails with job.Invalid, for more than a session can live, say, with
 	// job.ErrNoSession or with job.ErrSessionEnded.
 	ChangeSession(ctx context.Context, id string, change job.SessionChange) (job.Session, error)
+	// ForkSession asks for a session that goes on from where another is, as it will be once that has executed what it was given before: it has its interpreters, with all that they know, and its files.
+	// Each goes on by itself. It waits for the other one's worker, and ends as failed where that can't fork it after all. It fails with job.ErrNoSession, job.ErrSessionEnded, job.ErrSessionBusy, or
+	// job.ErrUnforkable, and as StartSession does.
+	ForkSession(ctx context.Context, id string, f job.SessionFork) (job.Session, error)
 	// RestartSession gives a context of a session a new interpreter. What it executes ends as canceled, with its state; files stay. It fails with job.Invalid,
 	// job.ErrNoSession, job.ErrNoContext or job.ErrSessionEnded.
 	RestartSession(ctx context.Context, id string, r job.Restart) (job.Session, error)
@@ -162,6 +166,18 @@ func (c *Client) InterruptSession(ctx context.Context, id string) (x job.Session
 		err = c.json(ctx, http.MethodPost, path+"/interrupt", 0, nil, &x)
 	}
 	return x, err
+}
+
+// ForkSession is [Sessions.ForkSession].
+func (c *Client) ForkSession(ctx context.Context, id string, f job.SessionFork) (job.Session, error) {
+	path, err := sessionPath(id)
+	if err != nil {
+		return job.Session{}, err
+	}
+	return keyed(ctx, f.IdempotencyKey, func() (x job.Session, err error) {
+		err = c.send(ctx, http.MethodPost, path+"/fork", f, &x)
+		return x, err
+	})
 }
 
 // RestartSession is [Sessions.RestartSession].

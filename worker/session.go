@@ -52,6 +52,9 @@ type heldSession struct {
 	memoryMB  int64          // what its sandbox may hold
 	release   func()         // gives that back; nil while the session doesn't have it
 	pause     pause
+	from      sandbox.Fork    // what it begins with, where it is forked from another session
+	forking   *heldSession    // what is being forked from it; nil: nothing
+	anew      map[string]bool // contexts whose interpreters have random numbers of the session that it was forked from
 	overheard bool            // what may be a change of it, while it was being paused
 	idleSince time.Time       // zero while something is executed
 	end       *job.SessionEnd // why no other turn comes; nil as long as one may
@@ -95,6 +98,10 @@ func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.O
 			err = errors.Join(errTTL, err)
 		}
 	}()
+	if h.from != nil {
+		p := sandbox.Program{JobID: h.record.ID, Epoch: 1, Limits: h.limits, Turns: h, From: h.from}
+		return h.worker.Sandboxes.Run(ctx, p, noSink{})
+	}
 	imageCtx, cancelImage := context.WithTimeout(ctx, h.worker.ImageTimeout)
 	defer cancelImage()
 	digest, err := h.worker.Sandboxes.Image(imageCtx, r.Image())
@@ -140,6 +147,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			h.pause.spell.end()
 		}
 	}()
+	var fork *record.ForkError
 	if h.idleSince.IsZero() { // else it was to be paused
 		h.idleSince = time.Now()
 	}
@@ -184,6 +192,12 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 				continue
 			}
 			return t, err == nil, err
+		case errors.As(err, &fork):
+			h.idleSince = time.Now() // somebody has asked for something
+			if h.beginFork(ctx, fork.ID) {
+				return sandbox.Turn{Fork: true, Interrupt: w.draining}, true, nil
+			}
+			continue
 		case errors.Is(err, record.ErrUnended):
 			if err := h.endAgain(); err != nil {
 				return sandbox.Turn{}, false, err
@@ -327,10 +341,11 @@ func (h *heldSession) ended(outcome sandbox.Outcome, err error) {
 		h.worker.discard(ctx, h.turn.job)
 	}
 	h.giveSlot()
+	h.endForking("the session that it was to be forked from has ended")
 	if h.pause.on {
 		h.worker.Metrics.PausedSessionEnded(h.pause.bytes)
 	}
-	if !h.asked && unopened == nil && h.givenBack(end) {
+	if !h.asked && unopened == nil && h.from == nil && h.givenBack(end) {
 		h.log.Warn("session given back before it began", "reason", end.Reason, "error", err)
 		return
 	}

@@ -28,6 +28,7 @@ type sessionConsumer struct {
 	memory *budget // of the worker's, what sessions may hold
 	most   int64
 	turns  *turnSlots
+	slots  chan struct{} // one for each session that is held
 	pauser *pauser
 
 	mu     sync.Mutex
@@ -38,7 +39,7 @@ type sessionConsumer struct {
 func (w *Worker) newSessionConsumer(life context.Context) *sessionConsumer {
 	slots := make(chan struct{}, maxSessions)
 	// Half of the budget, so that there is always room for jobs.
-	c := &sessionConsumer{most: max(w.MemoryMB/2, 1), turns: newTurnSlots(w.Concurrency)}
+	c := &sessionConsumer{most: max(w.MemoryMB/2, 1), turns: newTurnSlots(w.Concurrency), slots: slots}
 	c.memory = newBudget(c.most)
 	c.pauser = &pauser{after: w.PauseAfter, missing: func() int64 { return max(c.memory.missing(), w.memory.missing()) }}
 	c.memory.onShort, w.memory.onShort = c.pauser.memoryShort, c.pauser.memoryShort
@@ -48,6 +49,18 @@ func (w *Worker) newSessionConsumer(life context.Context) *sessionConsumer {
 	c.handle = func(_ context.Context, t *asynq.Task) error { return w.handleSession(life, t, func() { <-slots }) }
 	return c
 }
+
+// takeSlot takes the place of a session, if one is free.
+func (c *sessionConsumer) takeSlot() bool {
+	select {
+	case c.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *sessionConsumer) giveSlot() { <-c.slots }
 
 // start takes sessions from now on, if any runtime has them.
 func (c *sessionConsumer) start() error {
@@ -120,7 +133,7 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	}
 	x, err := w.Records.GetSession(life, run.ID)
 	switch {
-	case errors.Is(err, job.ErrNoSession), err == nil && (x.State == job.SessionEnded || x.Worker != "" && x.Worker != w.ID):
+	case errors.Is(err, job.ErrNoSession), err == nil && (x.ForkOf != "" || x.State == job.SessionEnded || x.Worker != "" && x.Worker != w.ID):
 		return nil
 	case err != nil:
 		return err
@@ -152,7 +165,11 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 	// Whether the claim came to pass is not known where its answer got lost, and the beats name the session as long as it is asked again.
 	var unreadable error
 	err = w.persist(life, run.ID, func(ctx context.Context) (err error) {
-		if x, err = w.Records.ClaimSession(ctx, run.ID, w.ID); x.ID != "" {
+		claim := w.Records.ClaimSession
+		if w.PauseAfter > 0 {
+			claim = w.Records.ClaimForkable
+		}
+		if x, err = claim(ctx, run.ID, w.ID); x.ID != "" {
 			unreadable, err = err, nil
 		}
 		return err

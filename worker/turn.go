@@ -97,7 +97,7 @@ func (h *heldSession) begin(j record.Job) (sandbox.Turn, error) {
 		return sandbox.Turn{}, context.Cause(watching)
 	}
 	return sandbox.Turn{
-		Files: files, Code: []byte(j.Spec.Source), Wall: wallTime(limits), Interrupt: interrupted, Restart: restarted, Context: in, Contexts: beside,
+		Files: files, Code: []byte(j.Spec.Source), Wall: wallTime(limits), Interrupt: interrupted, Restart: restarted, Context: in, Contexts: beside, Anew: h.drawsAnew(in),
 		Sink: turnSink{out, w.SpoolDir, w.UploadTimeout, h.log},
 	}, nil
 }

@@ -117,9 +117,13 @@ type telling struct {
 }
 
 // tell gives the interpreter a turn's code. What its socket holds is there before it goes on, so that it has not to wait for it.
-func (i *interpreter) tell(code []byte) telling {
+// With anew it draws its random numbers anew before.
+func (i *interpreter) tell(code []byte, anew bool) telling {
 	_ = i.control.SetDeadline(time.Time{})
 	t := telling{token: rand.Text()}
+	if anew {
+		t.token = "anew-" + t.token
+	}
 	text := slices.Concat([]byte(t.token+"\n"), code, []byte{0})
 	n, err := writeNow(i.control, text)
 	t.rest, t.err = text[n:], err

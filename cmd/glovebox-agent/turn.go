@@ -24,6 +24,7 @@ type turn struct {
 	directory  string
 	// contexts are the others, and their generations.
 	contexts map[string]int
+	anew     bool // the interpreter draws its random numbers anew
 }
 
 // newTurn is one of whose files and code nothing has come.
@@ -32,7 +33,7 @@ func newTurn(t agentwire.Turn) *turn {
 	files.replace, files.noLinks = true, t.Language == job.FilesLanguage
 	return &turn{
 		wall: time.Duration(t.WallMS) * time.Millisecond, files: files,
-		context: t.Name(), generation: t.Generation, language: t.Language, directory: t.Directory, contexts: t.Contexts,
+		context: t.Name(), generation: t.Generation, language: t.Language, directory: t.Directory, contexts: t.Contexts, anew: t.Anew,
 	}
 }
 
@@ -194,7 +195,7 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 	memoryLimit := c.memoryLimit()
 	before, present := c.cpu, maps.Clone(c.all)
 	began := time.Now()
-	told := i.tell(t.code)
+	told := i.tell(t.code, t.anew)
 	resume()
 	if err := s.started(c.preloaded(t.context)); err != nil { // while the code runs already
 		return agentwire.Exit{}, err

@@ -31,7 +31,7 @@ pauses it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.sessionStartCommand(), a.sessionExecCommand(), a.sessionRestartCommand(), a.sessionContextsCommand(), a.sessionFilesCommand(), a.sessionGetCommand(), a.sessionPutCommand(), a.sessionMkdirCommand(), a.sessionRemoveCommand(), a.sessionListCommand(), a.sessionShowCommand(), a.sessionExtendCommand(), a.sessionTranscriptCommand(), a.sessionNotebookCommand(), a.sessionReplayCommand(), a.sessionEndCommand())
+	cmd.AddCommand(a.sessionStartCommand(), a.sessionExecCommand(), a.sessionRestartCommand(), a.sessionContextsCommand(), a.sessionFilesCommand(), a.sessionGetCommand(), a.sessionPutCommand(), a.sessionMkdirCommand(), a.sessionRemoveCommand(), a.sessionListCommand(), a.sessionShowCommand(), a.sessionExtendCommand(), a.sessionTranscriptCommand(), a.sessionNotebookCommand(), a.sessionReplayCommand(), a.sessionForkCommand(), a.sessionEndCommand())
 	return cmd
 }
 

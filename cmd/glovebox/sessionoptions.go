@@ -22,6 +22,14 @@ type sessionOptions struct {
 
 // add declares the flags. An idle time of 0 leaves the default to the API.
 func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
+	o.addOwn(f, idle)
+	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
+	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
+	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret for its environment; may be repeated")
+}
+
+// addOwn declares those that a fork has, too.
+func (o *sessionOptions) addOwn(f *pflag.FlagSet, idle time.Duration) {
 	usual := ""
 	if idle == 0 {
 		usual = " (default 10m)"
@@ -30,9 +38,6 @@ func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
 	f.DurationVar(&o.idle, "idle", idle, "end it when it has executed nothing for `TIME`"+usual)
 	f.Int64Var(&o.executions, "max-executions", 0, "end it when it has executed `N` times")
 	f.DurationVar(&o.cpu, "max-cpu", 0, "end it when its executions have used `TIME` such as 90s of CPU time")
-	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
-	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
-	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret for its environment; may be repeated")
 	f.StringVar(&o.callback, "callback", "", "`URL` that is told, signed, of the session's end and of each execution's")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE`; may be repeated")
 }

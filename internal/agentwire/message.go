@@ -97,6 +97,8 @@ type Turn struct {
 	// Contexts are the session's other contexts, and the generations of their interpreters. Whatever other interpreters there are, they are ended before the
 	// turn.
 	Contexts map[string]int `json:"contexts,omitempty"`
+	// Anew has the interpreter draw anew what was random before: another session goes on from the same state.
+	Anew bool `json:"anew,omitempty"`
 }
 
 func (t Turn) check(languages map[string][]string) error {

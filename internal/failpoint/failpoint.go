@@ -22,5 +22,7 @@ const (
 	FireClaimed    = "fire-claimed"    // a fire of a schedule is decided, its job not created
 	SessionClaimed = "session-claimed" // a worker has a session, which has no sandbox yet
 	SessionHeld    = "session-held"    // its sandbox asks for an execution, which is not taken yet
+	ForkTaken      = "fork-taken"      // a worker has a fork, of which nothing is written yet
+	ForkWritten    = "fork-written"    // what it goes on from is on the disk, nothing of it has begun
 	BatchReceived  = "batch-received"  // the api has added all jobs of a batch, which is not sealed
 )

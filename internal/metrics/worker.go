@@ -68,7 +68,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 			Name: "glovebox_test_cache_reads_total", Help: "Inputs and answers of graded jobs: on the worker's disk (hit), fetched from the bucket (miss), read from it without being kept (uncached); damaged counts files that were fetched once more.",
 		}, []string{"result"}),
 		pauses: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "glovebox_session_pauses_total", Help: "Idle sessions that were to be paused: on the worker's disk (paused), back in memory (resumed), not paused as an execution came (interrupted), not to be paused and so still in memory (stayed), ended while paused, for whatever reason (ended).",
+			Name: "glovebox_session_pauses_total", Help: "Idle sessions that were to be paused: on the worker's disk (paused), back in memory (resumed), not paused as an execution came (interrupted), not to be paused and so still in memory (stayed), ended while paused, for whatever reason (ended); and forks, which begin on the disk (forked).",
 		}, []string{"result"}),
 		pauseTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "glovebox_session_pause_seconds", Help: "How long it took to pause a session, or to resume it.", Buckets: runBuckets,
@@ -185,6 +185,13 @@ func (m *Worker) SessionPaused(took time.Duration, bytes int64) {
 	m.pausedSessions.Inc()
 	m.pausedBytes.Add(float64(bytes))
 	m.pauseTime.WithLabelValues("pause").Observe(took.Seconds())
+}
+
+// SessionForked counts a session that begins on the disk, as what another one was.
+func (m *Worker) SessionForked(bytes int64) {
+	m.pauses.WithLabelValues("forked").Inc()
+	m.pausedSessions.Inc()
+	m.pausedBytes.Add(float64(bytes))
 }
 
 // SessionStayed counts a session that was not paused: it could not be, or was interrupted as an execution came.

@@ -34,6 +34,7 @@ var (
 	// Sessions.
 	openSessionScript    = scripts.Load("open_session")
 	claimSessionScript   = scripts.Load("claim_session")
+	forkSessionScript    = scripts.Load("fork_session")
 	giveBackScript       = scripts.Load("give_back_session")
 	turnScript           = scripts.Load("turn")
 	takeTurnScript       = scripts.Load("take_turn")

@@ -39,6 +39,11 @@ type Session struct {
 	EndReason, EndedBecause string
 	// Callback is the URL that is told of its end, or "".
 	Callback string
+	// ForkOf is the session that it goes on from, "" for one that began by itself, and ForkedAt how many executions that had begun then. They have the same sequence.
+	ForkOf   string
+	ForkedAt int64
+	// UntilMost is when it has to end whatever is asked for; zero: as any session.
+	UntilMost time.Time
 	// Over is the reason that a session ends for as soon as its worker has seen to it, or "".
 	Over string
 }
@@ -47,6 +52,11 @@ type Session struct {
 // to be one's own name. It fails with a *job.Error beyond the tenant's quotas, with job.ErrConflict where the key's session was asked for otherwise, and with a *job.GoneError
 // where it is no longer kept.
 func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.SessionSettings, asked []byte) (Session, error) {
+	return s.openSessionOf(ctx, tenant, settings, asked, Session{})
+}
+
+// openSessionOf is OpenSession; of one that is to be forked from another, that is given.
+func (s *Store) openSessionOf(ctx context.Context, tenant string, settings job.SessionSettings, asked []byte, of Session) (Session, error) {
 	terms, err := s.terms(ctx, tenant)
 	if err != nil {
 		return Session{}, fmt.Errorf("open session: %w", err)
@@ -69,13 +79,20 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 		return Session{}, fmt.Errorf("open session: %w", err)
 	}
 	id, now := job.NewSessionID(tenant), s.now()
+	expires := now.Add(time.Duration(settings.TTLSeconds) * time.Second)
+	if !of.UntilMost.IsZero() && expires.After(of.UntilMost) {
+		expires = of.UntilMost
+	}
 	most, mostRecorded := mostSessions(terms), s.mostRecorded(terms)
-	fields := []any{"settings", b, "runtime", settings.Runtime, "expires", ms(now.Add(time.Duration(settings.TTLSeconds) * time.Second)), "idle", settings.IdleSeconds, "retention", s.Retention(terms).Milliseconds()}
+	fields := []any{"settings", b, "runtime", settings.Runtime, "expires", ms(expires), "idle", settings.IdleSeconds, "retention", s.Retention(terms).Milliseconds()}
 	if b := settings.Budget; b != nil && b.Executions > 0 {
 		fields = append(fields, "budget_executions", b.Executions)
 	}
 	if b := settings.Budget; b != nil && b.CPUMS > 0 {
 		fields = append(fields, "budget_cpu_ms", b.CPUMS)
+	}
+	if !of.UntilMost.IsZero() {
+		fields = append(fields, "until_most", ms(of.UntilMost))
 	}
 	size := sessionCost + textCost(len(b))
 	if c := settings.CallbackOf(job.EventSessionEnded); c != nil {
@@ -83,7 +100,7 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 		size += callbackCost + 2*textCost(len(c.URL))
 	}
 	word, err := openSessionScript.Run(ctx, s.lasting, tenant, script.Args{
-		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(asked), "over_budget": overBudget != nil, "most_sessions": most,
+		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(asked), "fork_of": of.ID, "most_waiting": job.MaxWaitingTurns, "over_budget": overBudget != nil, "most_sessions": most,
 		"size": size, "most_recorded": mostRecorded,
 	}, fields...).Text()
 	gone, isGone := strings.CutPrefix(word, "gone ")
@@ -100,8 +117,14 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 		return Session{}, &job.Error{Code: job.CodeQuotaExceeded, Message: fmt.Sprintf("the tenant's quota sessions (%d) has no room for another session until one has ended", most)}
 	case word == "bytes_recorded":
 		return Session{}, overRecorded(mostRecorded)
+	case word == "ended":
+		return Session{}, s.sessionEnded(ctx, of.ID)
+	case word == "busy":
+		return Session{}, job.ErrSessionBusy
+	case word == "unforkable":
+		return Session{}, job.ErrUnforkable
 	}
-	if word != id {
+	if word != id || of.ID != "" { // a fork has no task: the worker of the other one takes it
 		return s.GetSession(ctx, word)
 	}
 	if err := s.Queue.Enqueue(ctx, queue.SessionTask(id, settings.Runtime)); err != nil {
@@ -143,14 +166,28 @@ func (s *Store) readSession(ctx context.Context, id string) (x Session, settings
 
 // ClaimSession makes worker the one that holds the session. It fails with job.ErrNoSession, job.ErrSessionEnded or ErrTaken.
 func (s *Store) ClaimSession(ctx context.Context, id, worker string) (Session, error) {
+	return s.claimSession(ctx, id, worker, false)
+}
+
+// ClaimForkable is ClaimSession by a worker that can fork the session.
+func (s *Store) ClaimForkable(ctx context.Context, id, worker string) (Session, error) {
+	return s.claimSession(ctx, id, worker, true)
+}
+
+func (s *Store) claimSession(ctx context.Context, id, worker string, forks bool) (Session, error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return Session{}, job.ErrNoSession
 	}
-	answer, err := claimSessionScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "worker": worker}).Slice()
+	answer, err := claimSessionScript.Run(ctx, s.rdb, tenant, script.Args{"id": id, "worker": worker, "forks": forks}).Slice()
 	if err != nil {
 		return Session{}, fmt.Errorf("claim session: %w", err)
 	}
+	return claimed(tenant, id, answer)
+}
+
+// claimed is what a script answers that makes a worker the one that holds a session.
+func claimed(tenant, id string, answer []any) (Session, error) {
 	switch answer[0] {
 	case "ok":
 		return parseSession(tenant, id, hash(answer[1]))
@@ -160,6 +197,8 @@ func (s *Store) ClaimSession(ctx context.Context, id, worker string) (Session, e
 		return Session{}, job.ErrSessionEnded
 	case "taken":
 		return Session{}, ErrTaken
+	case "stale":
+		return Session{}, ErrStale
 	}
 	return Session{}, fmt.Errorf("claim session: the script answered %v", answer[0])
 }
@@ -256,11 +295,12 @@ func (s *Store) someSessions(ctx context.Context, tenant string, after Position,
 func parseSession(tenant, id string, f map[string]string) (Session, error) {
 	x := Session{
 		ID: id, Tenant: tenant, State: job.SessionStatus(f["state"]), Worker: f["worker"], Execution: f["turn"],
-		EndReason: f["reason"], EndedBecause: f["message"], Over: f["over"], Callback: f["callback"],
+		EndReason: f["reason"], EndedBecause: f["message"], Over: f["over"], Callback: f["callback"], ForkOf: f["fork_of"],
 	}
 	r := fields{of: "session " + id, f: f}
 	x.Generation, x.Executions = int(r.number("generation")), r.number("executions")
 	x.CPUMS, x.Attested = r.number("cpu_ms"), r.number("attested")
+	x.ForkedAt, x.UntilMost = r.number("forked_at"), r.at("until_most")
 	if head := f["head"]; job.IsSHA256(head) {
 		x.Head = head
 	}

@@ -63,6 +63,9 @@ func (s *Store) settleSession(ctx context.Context, id string) error {
 	if err != nil && x.ID == "" {
 		return err
 	}
+	if err := s.endForks(ctx, x); err != nil {
+		return err
+	}
 	for range 2 { // once to end them, and once more to find that all have
 		left, err := settleSessionScript.Run(ctx, s.rdb, x.Tenant, script.Args{"id": id, "now": s.now(), "default_retention": s.retention}).StringSlice()
 		if err != nil {
@@ -149,6 +152,8 @@ func (w *Sweeper) sweepSessions(ctx context.Context, tenants ...string) error {
 			errs = append(errs, w.endOver(ctx, x, job.SessionEnd{Reason: job.EndFailed, Message: "no worker had room for it in its ttl_seconds"}, true))
 		case late > expiredGrace:
 			errs = append(errs, w.endOver(ctx, x, job.SessionEnd{Reason: job.EndTTL, Message: "its ttl_seconds are over"}, true))
+		case x.Worker == "" && x.ForkOf != "":
+			errs = append(errs, w.Records.sweepFork(ctx, x))
 		case x.Worker == "":
 			tasks = append(tasks, queue.SessionTask(x.ID, x.Settings.Runtime))
 			queues[queue.Sessions(x.Settings.Runtime)] = true

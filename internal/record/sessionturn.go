@@ -210,6 +210,9 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[
 			s.observer.Started(j)
 		}
 		return j, err
+	case "fork":
+		fork, _ := answer[1].(string)
+		return Job{}, &ForkError{fork}
 	case "none":
 		return Job{}, ErrNoTurn
 	case "unended":

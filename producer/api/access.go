@@ -106,6 +106,7 @@ var accesses = map[string]access{
 	"DELETE /v1/sessions/{id}":                 {job.ScopeSubmit, "session.end"}, // to purge is ScopeManage, which the handler asks for
 	"POST /v1/sessions/{id}/execute":           {job.ScopeSubmit, "job.submit"},
 	"POST /v1/sessions/{id}/interrupt":         {job.ScopeSubmit, "job.cancel"},
+	"POST /v1/sessions/{id}/fork":              {job.ScopeSubmit, "session.start"},
 	"POST /v1/sessions/{id}/restart":           {job.ScopeSubmit, "job.cancel"},
 	"GET /v1/sessions/{id}/contexts":           {job.ScopeRead, ""},
 	"PUT /v1/sessions/{id}/contexts/{name}":    {job.ScopeSubmit, "session.change"},

@@ -111,6 +111,7 @@ var visits = map[string]visit{
 	"DELETE /v1/sessions/{id}":                            {path: "/v1/sessions/<session>"},
 	"POST /v1/sessions/{id}/execute":                      {path: "/v1/sessions/<session>/execute", body: `{"code":"1"}`},
 	"POST /v1/sessions/{id}/interrupt":                    {path: "/v1/sessions/<session>/interrupt"},
+	"POST /v1/sessions/{id}/fork":                         {path: "/v1/sessions/<session>/fork", body: `{}`},
 	"POST /v1/sessions/{id}/restart":                      {path: "/v1/sessions/<session>/restart"},
 	"GET /v1/sessions/{id}/contexts":                      {path: "/v1/sessions/<session>/contexts"},
 	"PUT /v1/sessions/{id}/contexts/{name}":               {path: "/v1/sessions/<session>/contexts/a"},

@@ -155,7 +155,7 @@ func (a *API) document(mux *listedMux, doc *huma.OpenAPI, schemas huma.Registry)
 		"TenantRequest": true, "TermsRequest": true, "TokenRequest": true, "SecretRequest": true, "RotateRequest": true, "EndpointSettings": true, "EndpointFilter": true, "EndpointChange": true, "RecoverRequest": true, "Terms": true, "Quotas": true,
 		"TemplateRequest": true, "TemplateSpec": true, "TemplateFile": true, "RunRequest": true,
 		"HookRequest": true, "HookSettings": true, "HookScheme": true, "HookRotateRequest": true, "ScheduleSettings": true,
-		"SessionSettings": true, "SessionChange": true, "SessionExecution": true,
+		"SessionSettings": true, "SessionChange": true, "SessionFork": true, "SessionExecution": true,
 	}
 	schemas.Map()["Value"] = valueSchema()
 	schemas.Map()["Rendering"] = renderingSchema()

@@ -70,6 +70,7 @@ var statuses = map[string]int{
 	job.CodePending:           http.StatusConflict,
 	job.CodeGone:              http.StatusGone,
 	job.CodeSessionEnded:      http.StatusGone,
+	job.CodeUnforkable:        http.StatusConflict,
 	job.CodeSessionBusy:       http.StatusTooManyRequests,
 	job.CodeNoContext:         http.StatusNotFound,
 	job.CodeTooManyContexts:   http.StatusConflict,

@@ -30,6 +30,12 @@ type endSessionInput struct {
 	Purge string `query:"purge"`
 }
 
+type forkSessionInput struct {
+	ID             string `path:"id" doc:"The session's id."`
+	Prefer         string `header:"Prefer" doc:"wait=SECONDS holds the answer until the fork is there or the time is up (RFC 7240)." example:"wait=30"`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
+}
+
 type startSessionInput struct {
 	Prefer         string `header:"Prefer" doc:"wait=SECONDS holds the answer until the session is ready or the time is up (RFC 7240)." example:"wait=30"`
 	IdempotencyKey string `header:"Idempotency-Key" doc:"The same as idempotency_key in the body."`
@@ -95,6 +101,17 @@ func (a *API) sessionRoutes(h huma.API, d documenter) {
 	huma.Register(h, d.operation("interrupt-session", http.MethodPost, "/v1/sessions/{id}/interrupt", "Interrupt a session",
 		"Interrupts what the session executes, as DELETE of that job does; its state stays if its interpreter can be interrupted within 2 seconds. Nothing happens to a session that executes nothing.",
 		d.problems(401, 404, 503)), a.interruptSession)
+	fork := d.operation("fork-session", http.MethodPost, "/v1/sessions/{id}/fork", "Fork a session",
+		"A second session that goes on from where this one is, once it has executed what it was given before: with its variables, files and processes. Each goes on by itself, and random numbers are drawn anew. It is on the same worker's disk, as a paused session is, until its first execution. "+
+			"Where the worker can't do that, the answer is 409 (unforkable), or the fork ends as failed: replay the session instead. "+
+			"With Prefer: wait=30 the answer is 201 as soon as it is there, and 202 where it is not within 30 seconds, or has ended.",
+		d.answers(201, "The fork is there", d.schema(job.Session{})), d.answers(202, "The fork is accepted", d.schema(job.Session{})), d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
+	fork.DefaultStatus = http.StatusAccepted
+	fork.MaxBodyBytes = smallBody
+	fork.RequestBody = jsonBody()
+	huma.Register(h, fork, a.forkSession)
+	fork.RequestBody.Content["application/json"].Schema = d.schema(job.SessionFork{})
+	fork.RequestBody.Required = false
 	restart := d.operation("restart-session", http.MethodPost, "/v1/sessions/{id}/restart", "Restart a session's interpreter",
 		"The next execution of the context has a new interpreter, and the same files. What it executes ends as canceled, its state lost; what waits is executed by the new one. An interpreter that executes nothing is ended before the session executes anything more, its memory held until then. "+
 			"The context's generation is one more, unless nothing was executed in it yet. With an execution in the body, nothing is done unless that runs.",
@@ -148,8 +165,31 @@ func (a *API) startSession(ctx context.Context, in *startSessionInput) (*jobOutp
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
+	return a.startedSession(ctx, client, x, in.Prefer), nil
+}
+
+func (a *API) forkSession(ctx context.Context, in *forkSessionInput) (*jobOutput, error) {
+	fork, done, err := readOptional[job.SessionFork](ctx, a)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	defer done()
+	if fork.IdempotencyKey, err = idempotencyKey(fork.IdempotencyKey, in.IdempotencyKey); err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	client := a.tenantClient(ctx)
+	x, err := client.ForkSession(ctx, in.ID, fork)
+	done()
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return a.startedSession(ctx, client, x, in.Prefer), nil
+}
+
+// startedSession answers a session that is accepted, once it is ready if the client waits for that.
+func (a *API) startedSession(ctx context.Context, client *direct.Client, x job.Session, prefer string) *jobOutput {
 	out := &jobOutput{Status: http.StatusAccepted, Location: "/v1/sessions/" + x.ID}
-	if wait := preferredWait(in.Prefer, a.maxWait); wait > 0 {
+	if wait := preferredWait(prefer, a.maxWait); wait > 0 {
 		out.PreferenceApplied = waitApplied(wait)
 		// The session is accepted: whatever goes wrong from here on must not hide that.
 		if now, err := held(ctx, a, x.ID, wait, client.WaitSession, client.Session); err == nil {
@@ -162,7 +202,7 @@ func (a *API) startSession(ctx context.Context, in *startSessionInput) (*jobOutp
 		}
 	}
 	out.Body = x
-	return out, nil
+	return out
 }
 
 func (a *API) getSession(ctx context.Context, in *sessionInput) (*sessionOutput, error) {

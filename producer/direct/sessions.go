@@ -31,12 +31,56 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 			return job.Session{}, err
 		}
 	}
-	if err := s.Check(); err != nil {
+	if s, err = c.checkSession(ctx, s); err != nil {
 		return job.Session{}, err
+	}
+	x, err := c.records.OpenSession(ctx, c.tenant, s, asked)
+	if err != nil {
+		return job.Session{}, err
+	}
+	return wireSession(x), nil
+}
+
+// ForkSession is [producer.Sessions.ForkSession].
+func (c *Client) ForkSession(ctx context.Context, id string, f job.SessionFork) (job.Session, error) {
+	of, err := c.session(ctx, id)
+	if err != nil {
+		return job.Session{}, err
+	}
+	asked, err := job.Marshal(struct {
+		Of   string          `json:"of"`
+		Fork job.SessionFork `json:"fork"`
+	}{id, f})
+	if err != nil {
+		return job.Session{}, fmt.Errorf("encode fork: %w", err)
+	}
+	if f.IdempotencyKey != "" {
+		if x, err := c.records.FindSessionByKey(ctx, c.tenant, f.IdempotencyKey, asked); err == nil {
+			return wireSession(x), nil
+		} else if !errors.Is(err, job.ErrNoSession) {
+			return job.Session{}, err
+		}
+	}
+	s, err := c.checkSession(ctx, f.Settings(of.Settings))
+	if err != nil {
+		return job.Session{}, err
+	}
+	s.Limits = of.Settings.Limits // its sandbox has them
+	x, err := c.records.OpenFork(ctx, of, s, asked)
+	if err != nil {
+		return job.Session{}, err
+	}
+	return wireSession(x), nil
+}
+
+// checkSession returns the settings of a session with its runtime's own name and every limit, if the tenant may have it.
+func (c *Client) checkSession(ctx context.Context, s job.SessionSettings) (job.SessionSettings, error) {
+	if err := s.Check(); err != nil {
+		return s, err
 	}
 	v, err := c.validator(ctx)
 	if err != nil {
-		return job.Session{}, err
+		return s, err
 	}
 	var with []string
 	for _, r := range v.runtimes {
@@ -45,7 +89,7 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 		}
 	}
 	if len(with) == 0 && len(v.runtimes) > 0 { // of workers that isolate by less, or not all up to date
-		return job.Session{}, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions: no worker that isolates by gvisor has them", Allowed: "none"}}
+		return s, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions: no worker that isolates by gvisor has them", Allowed: "none"}}
 	}
 	spec := s.Spec(job.SessionExecution{Code: "0"}) // a session is bounded as a job is
 	spec.Metadata, spec.Callback = s.Metadata, nil
@@ -54,21 +98,17 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 	}
 	checked, limits, err := v.check(ctx, spec)
 	if err != nil {
-		return job.Session{}, err
+		return s, err
 	}
 	if !slices.Contains(with, checked.Runtime) {
-		return job.Session{}, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions", Allowed: strings.Join(with, ", ")}}
+		return s, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions", Allowed: strings.Join(with, ", ")}}
 	}
 	s.Runtime, s.Limits = checked.Runtime, limits.WithoutCompile()
 	// Nothing is executed yet: what rules hold is each execution.
 	if _, err := c.judge(v.terms, policy.Subject{Kind: policy.KindSession, Spec: startOf(checked), Limits: s.Limits}); err != nil {
-		return job.Session{}, err
+		return s, err
 	}
-	x, err := c.records.OpenSession(ctx, c.tenant, s, asked)
-	if err != nil {
-		return job.Session{}, err
-	}
-	return wireSession(x), nil
+	return s, nil
 }
 
 // Session is [producer.Sessions.Session].
@@ -323,7 +363,7 @@ func wireSession(x record.Session) job.Session {
 	s := job.Session{
 		ID: x.ID, Status: x.State, Runtime: x.Settings.Runtime, Limits: x.Settings.Limits, Generation: x.Generation, Executions: x.Executions,
 		CPUMS: x.CPUMS, Budget: x.Settings.Budget, Head: x.Head, Attested: x.Attested, Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
-		CreatedAt: x.Created, ExpiresAt: x.Expires, Metadata: x.Settings.Metadata,
+		CreatedAt: x.Created, ExpiresAt: x.Expires, Metadata: x.Settings.Metadata, ForkOf: x.ForkOf, ForkedAt: x.ForkedAt,
 	}
 	for _, at := range []struct {
 		from time.Time

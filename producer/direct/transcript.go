@@ -25,7 +25,7 @@ func (c *Client) Transcript(ctx context.Context, session string) iter.Seq2[job.E
 		}
 		ids := &reservation{Memory: c.memory}
 		defer func() { ids.keep(0) }()
-		list, err := c.executed(ctx, x, ids)
+		list, err := c.executedBefore(ctx, x, ids)
 		if err != nil {
 			yield(job.Executed{}, err)
 			return
@@ -54,6 +54,32 @@ type place struct {
 
 // placeBytes is more than a place takes.
 const placeBytes = 128
+
+// maxForks is from how many sessions, one after the other, a fork goes on whose executions are looked for.
+const maxForks = 64
+
+// executedBefore are the executions that have led to what a session is: its own, and before them those of the sessions that it was forked from, as far as these are kept.
+func (c *Client) executedBefore(ctx context.Context, x record.Session, memory Memory) ([]place, error) {
+	list, err := c.executed(ctx, x, memory)
+	for range maxForks {
+		if err != nil || x.ForkOf == "" {
+			break
+		}
+		upTo := x.ForkedAt
+		if x, err = c.session(ctx, x.ForkOf); errors.Is(err, job.ErrNoSession) {
+			return list, nil
+		}
+		if err != nil {
+			break
+		}
+		var before []place
+		if before, err = c.executed(ctx, x, memory); err == nil {
+			before = slices.DeleteFunc(before, func(p place) bool { return p.sequence == 0 || p.sequence > upTo })
+			list = append(before, list...)
+		}
+	}
+	return list, err
+}
 
 // executed are the executions of a session that have ended, in their order. What was never begun comes last.
 func (c *Client) executed(ctx context.Context, x record.Session, memory Memory) ([]place, error) {

@@ -60,6 +60,7 @@ builtin read -r -N 100000 __glovebox_next <<'TEXT'
     __glovebox_piece+=${__glovebox_rest%x} __glovebox_rest=''
   fi
   __glovebox_token=${__glovebox_piece%%$'\n'*} __glovebox_piece=${__glovebox_piece#*$'\n'} __glovebox_code=-1
+  [[ $__glovebox_token != anew-* ]] || RANDOM=$SRANDOM
   if [[ $__glovebox_piece == *trap*EXIT* ]] && ! builtin declare -F trap >/dev/null; then
     builtin eval "$__glovebox_trap"
     __glovebox_traps_exit=1

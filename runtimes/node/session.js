@@ -388,6 +388,26 @@
     }
   }
 
+  // What was random before is drawn anew, as another session goes on from the same state. V8 can't be given another seed, so Math.random becomes a function of ours, unless code has put
+  // one of its own there. OpenSSL's generator can't be given one from here either (docs/agents.md).
+  const { random } = Math;
+  let anew = random;
+  const drawAnew = () => {
+    const kernel = fs.openSync('/dev/urandom', 'r');
+    const fresh = new Float64Array(1024);
+    const bits = new Uint32Array(2 * fresh.length);
+    let left = 0;
+    const drawn = function random() {
+      if (left === 0) {
+        fs.readSync(kernel, bits);
+        for (let i = 0; i < fresh.length; i++) fresh[i] = ((bits[2 * i] >>> 5) * 2 ** 26 + (bits[2 * i + 1] >>> 6)) / 2 ** 53;
+        left = fresh.length;
+      }
+      return fresh[--left];
+    };
+    if (Math.random === random || Math.random === anew) Math.random = anew = drawn;
+  };
+
   let waiting = Buffer.alloc(0);
   let busy = Promise.resolve();
   control.on('data', (more) => {
@@ -399,6 +419,7 @@
       busy = busy
         .then(() => {
           token = piece.slice(0, line);
+          if (token.startsWith('anew-')) drawAnew();
           [results, leftOut, room, exception] = [0, 0, mostInlineTotal, undefined];
           return execute(piece.slice(line + 1));
         }).catch(() => 1)

@@ -55,6 +55,9 @@ type Program struct {
 	// Interpreter, with Turns, is what a preloaded process becomes that would run a file of that name. nil: none does, and Command is
 	// started.
 	Interpreter *File
+	// From, with Turns, is where the program goes on: it has the sandbox's files, its interpreters and all that they know. Command, Image, Env and Languages are those of the program that it was,
+	// and so are the limits of memory, processes and disk. Run closes it.
+	From Fork
 }
 
 // Input is what a program is sent while it runs. Its method is called from one goroutine, for each sandbox that is tried.
@@ -89,10 +92,28 @@ type Turn struct {
 	// any other context or generation are ended before it, and its own is started where there is none. The zero Context is job.MainContext.
 	Context  Context
 	Contexts map[string]int
+	// Anew has the interpreter draw its random numbers anew: it goes on from a fork, and so does another with the same ones.
+	Anew bool
 	// Sink takes what the turn makes: of files, those that have changed since the turn before.
 	Sink Sink
 	// Pause makes it no turn: the sandbox is to be given up until the next one, which goes on from where this one is. Interrupt ends the attempt.
 	Pause bool
+	// Fork makes it no turn: what the sandbox is, is written to the disk for another program to go on from, and given to [Forks]. The sandbox goes on.
+	Fork bool
+}
+
+// Fork is a session as it was between two turns, on the disk. One program can go on from there.
+type Fork interface {
+	// Bytes is what it takes of the disk.
+	Bytes() int64
+	// Close frees that.
+	Close()
+}
+
+// Forks is what [Turns] are, besides, that ask for forks.
+type Forks interface {
+	// Forked is given the fork, which is its own from then on, or why there is none. The session goes on.
+	Forked(f Fork, err error)
 }
 
 // Pauses is what [Turns] are, besides, that ask for a pause. After one that came about, Next is called without a sandbox: what it

@@ -15,12 +15,12 @@
 -- @answer ended           it has ended, or is about to
 -- @answer bytes_recorded  the quota is full
 
-local state, over, created, expires, idle_was, metadata_was = unpack(call('HMGET', session_key(id), 'state', 'over', 'created', 'expires', 'idle', 'metadata'))
+local state, over, created, expires, idle_was, metadata_was, until_most = unpack(call('HMGET', session_key(id), 'state', 'over', 'created', 'expires', 'idle', 'metadata', 'until_most'))
 if not state then return 'missing' end
 expires = tonumber(expires)
 if state == 'ended' or over or now >= expires then return 'ended' end
 if ttl ~= '' then
-  local most = created + most_ttl - now
+  local most = math.min(created + most_ttl, tonumber(until_most) or math.huge) - now
   if tonumber(ttl) > most then return 'ttl ' .. math.max(math.floor(most / 1000), 0) end
   expires = now + ttl
 end

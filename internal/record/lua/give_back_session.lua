@@ -8,7 +8,7 @@
 
 local state, held_by = unpack(call('HMGET', session_key(id), 'state', 'worker'))
 if state ~= 'queued' or held_by ~= worker then return 'stale' end
-call('HDEL', session_key(id), 'worker')
+call('HDEL', session_key(id), 'worker', 'forks')
 call('HDEL', held, id)
 call('ZADD', sessionwork, due, id)
 return 'ok'

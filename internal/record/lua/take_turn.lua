@@ -12,6 +12,7 @@
 --                           no more, and name, generation, language and directory of each context
 -- @answer unended           done runs
 -- @answer waits             one waits, for a slot
+-- @answer fork, id          the session is to be forked before the next: that session is to go on from where it is
 -- @answer held              one waits for approval
 -- @answer none              nobody waits
 -- @answer missing           there is no such session
@@ -65,6 +66,7 @@ end
 while true do
   local next = call('LRANGE', turns_key(id), 0, 0)[1]
   if not next then return {'none'} end
+  if call('HGET', session_key(next), 'fork_of') == id and call('HGET', session_key(next), 'state') == 'queued' then return {'fork', next} end
   local next_state = call('HGET', job(next), 'state')
   if next_state == 'held' then return {'held'} end
   local waits = next_state == 'queued' -- and not canceled meanwhile

@@ -37,9 +37,9 @@ if expect ~= '' and tonumber(expect) ~= (generation or first_generation(session)
 local spoken = generation and context ~= 'main' and call('HGET', session_key(session), context_field(context, 'language'))
 if spoken and spoken ~= language then return 'language ' .. spoken end
 if call('LLEN', turns_key(session)) >= most_waiting then
-  for _, waiting in ipairs(call('LRANGE', turns_key(session), 0, -1)) do -- those that are canceled don't
+  for _, waiting in ipairs(call('LRANGE', turns_key(session), 0, -1)) do -- those that are canceled don't, nor do forks that have ended
     local waits = call('HGET', job(waiting), 'state')
-    if waits ~= 'queued' and waits ~= 'held' then call('LREM', turns_key(session), 1, waiting) end
+    if waits ~= 'queued' and waits ~= 'held' and call('HGET', session_key(waiting), 'state') ~= 'queued' then call('LREM', turns_key(session), 1, waiting) end
   end
   if call('LLEN', turns_key(session)) >= most_waiting then return 'busy' end
 end

@@ -271,13 +271,17 @@ func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Progra
 	if task.Preloaded && program.Turns != nil {
 		task.Become = w.plan.preload.Command
 	}
-	serve := func(task session.Task) error { return w.session.Serve(ctx, task, p.config.StartTimeout) }
+	return p.goOn(ctx, w, task, func(task session.Task) error { return w.session.Serve(ctx, task, p.config.StartTimeout) })
+}
+
+// goOn has serve run the program in the sandbox, and goes on in others where it is a session that is paused.
+func (p *Sandboxes) goOn(ctx context.Context, w *instance, task session.Task, serve func(session.Task) error) (sandbox.Outcome, error) {
 	for {
 		outcome, paused, err := p.stay(ctx, w, task, serve)
 		if paused == nil {
 			return outcome, err
 		}
-		next, first, err := p.awaitTurn(ctx, w, task, paused)
+		next, first, err := p.awaitTurn(ctx, task, paused)
 		if next == nil {
 			return outcome, err
 		}
@@ -309,6 +313,12 @@ func (p *Sandboxes) stay(ctx context.Context, w *instance, task session.Task, se
 	}
 	var pause *session.PauseError
 	for err = serve(task); errors.As(err, &pause); err = s.GoOnTurns(ctx, task, nil, p.config.StartTimeout) {
+		if pause.Fork {
+			if err = p.fork(ctx, w, task, pause.Interrupt); err != nil {
+				break
+			}
+			continue
+		}
 		if paused = p.tryPause(ctx, w, program.Turns, boundsOf(program.Limits).with(task.PreloadMB).memory, pause.Interrupt); paused != nil {
 			return s.Outcome, paused, nil
 		}

@@ -22,6 +22,7 @@ type paused struct {
 	image  image
 	madeOf string // glovebox-runtime's identity of runsc and of the images
 	state  *sealedFile
+	was    session.State
 }
 
 const (
@@ -76,7 +77,7 @@ func (p *Sandboxes) pause(ctx context.Context, w *instance, most int64, interrup
 		}
 		return nil, err
 	}
-	return &paused{plan: w.plan, image: w.image, madeOf: w.madeOf, state: state}, nil
+	return &paused{plan: w.plan, image: w.image, madeOf: w.madeOf, state: state, was: w.session.State()}, nil
 }
 
 // checkpointInto has a sandbox write all that it is, and go on. What it writes comes through a pipe, so that it has no descriptor of the file.
@@ -131,9 +132,9 @@ func fillUnless(state *sealedFile, from *os.File, interrupt <-chan struct{}) err
 }
 
 // resumeOrRetry resumes, again and again where it is not the file's fault: the state is as it was until a sandbox goes on with it.
-func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, task session.Task, before *session.Session) (*instance, error) {
+func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, task session.Task) (*instance, error) {
 	for wait := time.Second; ; wait *= 2 {
-		w, err := p.resume(ctx, from, task, before)
+		w, err := p.resume(ctx, from, task)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errSpoilt) || errors.Is(err, errOtherFiles) || wait > maxResumeWait {
 			return w, err
 		}
@@ -144,8 +145,8 @@ func (p *Sandboxes) resumeOrRetry(ctx context.Context, from *paused, task sessio
 	}
 }
 
-// resume starts a sandbox that goes on where the paused one was, as the session before.
-func (p *Sandboxes) resume(ctx context.Context, from *paused, task session.Task, before *session.Session) (_ *instance, err error) {
+// resume starts a sandbox that goes on where the paused one was.
+func (p *Sandboxes) resume(ctx context.Context, from *paused, task session.Task) (_ *instance, err error) {
 	r := &resumed{image: from.image, madeOf: from.madeOf}
 	if r.memory, err = memoryFile("paused sandbox"); err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (p *Sandboxes) resume(ctx context.Context, from *paused, task session.Task,
 	w, err := p.startAs(ctx, time.Now(), from.plan.resuming(task.Program.Limits), startMode{resumes: r, control: true})
 	stop()
 	if err = errors.Join(err, <-freed); err == nil {
-		err = w.goOnAs(ctx, before, p.config.StartTimeout)
+		err = w.goOnAs(ctx, from.was, p.config.StartTimeout)
 	}
 	if err != nil && w != nil {
 		w.close()
@@ -188,7 +189,7 @@ func (p plan) resuming(limits job.Limits) plan {
 }
 
 // goOnAs makes the sandbox that of the session before, with which its agent goes on.
-func (w *instance) goOnAs(ctx context.Context, before *session.Session, timeout time.Duration) error {
+func (w *instance) goOnAs(ctx context.Context, before session.State, timeout time.Duration) error {
 	if err := w.session.GoOn(ctx, before, timeout); err != nil {
 		return err
 	}
@@ -257,10 +258,13 @@ func (p *Sandboxes) tryPause(ctx context.Context, w *instance, turns sandbox.Tur
 
 // awaitTurn waits for a paused session's next turn, and starts the sandbox that goes on with it. Without another turn there is no
 // sandbox.
-func (p *Sandboxes) awaitTurn(ctx context.Context, before *instance, task session.Task, from *paused) (*instance, *sandbox.Turn, error) {
+func (p *Sandboxes) awaitTurn(ctx context.Context, task session.Task, from *paused) (*instance, *sandbox.Turn, error) {
 	defer from.state.close()
 	turns := task.Program.Turns
 	t, ok, err := turns.Next(ctx)
+	for ; err == nil && ok && t.Fork; t, ok, err = turns.Next(ctx) {
+		forkPaused(p.config.PauseDir, turns, from)
+	}
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("wait for a turn: %w", err)
@@ -270,7 +274,7 @@ func (p *Sandboxes) awaitTurn(ctx context.Context, before *instance, task sessio
 	began := time.Now()
 	resuming, stop := context.WithTimeout(ctx, resumeTimeout)
 	defer stop()
-	w, err := p.resumeOrRetry(resuming, from, task, before.session)
+	w, err := p.resumeOrRetry(resuming, from, task)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, nil, fmt.Errorf("resume session: %w", context.Cause(ctx))

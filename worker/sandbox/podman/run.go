@@ -44,6 +44,9 @@ func (p *Sandboxes) run(ctx context.Context, began time.Time, program sandbox.Pr
 	if problem := program.Unrunnable(); problem != "" {
 		return p.refusedOutcome(ctx, began, program.Image, problem, sink)
 	}
+	if program.From != nil {
+		return p.runFork(ctx, program, sink)
+	}
 	if w := p.claim(ctx, program); w != nil {
 		w.session.Claim(began)
 		p.config.Log.Debug("warm sandbox claimed", "container", w.name, "job_id", program.JobID, "epoch", program.Epoch)

@@ -25,6 +25,7 @@ type step struct {
 	on        func() // called when it prints
 	in        sandbox.Context
 	beside    map[string]int
+	anew      bool
 }
 
 // turned is what became of a step.
@@ -82,7 +83,7 @@ func (s *steps) Next(context.Context) (sandbox.Turn, bool, error) {
 	}
 	s.current = &turnSink{kept: kept{keepBytes: true}, interruptAt: t.interruptAt, restartAt: t.restartAt, on: t.on, interrupt: make(chan struct{}), restart: make(chan struct{})}
 	return sandbox.Turn{
-		Files: t.files, Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Restart: s.current.restart, Context: t.in, Contexts: t.beside, Sink: s.current,
+		Files: t.files, Code: []byte(t.code), Wall: t.wall, Interrupt: s.current.interrupt, Restart: s.current.restart, Context: t.in, Contexts: t.beside, Anew: t.anew, Sink: s.current,
 	}, true, nil
 }
 

@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// PauseError is what Serve of a session fails with whose Turns ask for a pause. All of it stands still, and GoOnTurns goes on with it.
+// PauseError is what Serve of a session fails with whose Turns ask for a pause, or a fork. All of it stands still, and GoOnTurns goes on with it.
 type PauseError struct {
+	// Fork is set where a fork is asked for.
+	Fork bool
 	// Interrupt is closed where the session is wanted after all.
 	Interrupt <-chan struct{}
 }
@@ -42,19 +45,35 @@ func (s *Session) ask(ctx context.Context, what agentwire.Type, timeout time.Dur
 	return s.AwaitReady(ctx, timeout)
 }
 
+// State is what a session's end on the host knows of it between two turns.
+type State struct {
+	check   agentwire.FromAgent
+	task    Task
+	began   time.Time
+	outcome sandbox.Outcome
+	spent   int64
+}
+
+// State is what another session needs to go on from here.
+func (s *Session) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return State{s.check, s.task, s.began, s.Outcome, s.spent}
+}
+
+// Task is what the session served.
+func (s State) Task() Task { return s.task }
+
 // GoOn makes a session, whose agent has said nothing yet, that of an agent which goes on where the one of another session was between two
 // turns.
-func (s *Session) GoOn(ctx context.Context, before *Session, timeout time.Duration) error {
+func (s *Session) GoOn(ctx context.Context, before State, timeout time.Duration) error {
 	if err := s.ask(ctx, agentwire.TypeResume, timeout); err != nil {
 		return err
 	}
-	before.mu.Lock()
-	check := before.check
-	before.mu.Unlock()
 	s.mu.Lock()
-	s.check.GoOn(check)
+	s.check.GoOn(before.check)
 	s.mu.Unlock()
-	s.task, s.began, s.Outcome = before.task, before.began, before.Outcome
+	s.task, s.began, s.Outcome = before.task, before.began, before.outcome
 	s.begun, s.spent = true, before.spent
 	return nil
 }

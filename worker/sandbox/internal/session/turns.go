@@ -36,8 +36,8 @@ func (s *Session) GoOnTurns(ctx context.Context, task Task, first *sandbox.Turn,
 		}
 		t := *first
 		first = nil
-		if t.Pause {
-			return &PauseError{t.Interrupt}
+		if t.Pause || t.Fork {
+			return &PauseError{t.Fork, t.Interrupt}
 		}
 		outcome, err := s.turn(ctx, t, sendTimeout)
 		if err != nil || s.Outcome.Lost {
@@ -136,7 +136,7 @@ func (s *Session) sendTurn(ctx context.Context, t sandbox.Turn, timeout time.Dur
 	overdue := time.AfterFunc(timeout, s.Abort)
 	defer overdue.Stop()
 	told := agentwire.Turn{
-		WallMS: t.Wall.Milliseconds(), Context: t.Context.Name, Generation: t.Context.Generation, Language: t.Context.Language, Directory: t.Context.Directory, Contexts: t.Contexts,
+		WallMS: t.Wall.Milliseconds(), Context: t.Context.Name, Generation: t.Context.Generation, Language: t.Context.Language, Directory: t.Context.Directory, Contexts: t.Contexts, Anew: t.Anew,
 	}
 	s.out.Hold()
 	if err := s.out.WriteJSON(agentwire.TypeTurn, told); err != nil {
