@@ -159,7 +159,8 @@ func (l *pool) planFor(program sandbox.Program) (plan, bool) {
 	return images.plan, true
 }
 
-// claim takes an idle sandbox for the program, the best one, or returns nil where none fits.
+// claim takes an idle sandbox for the program, the best one, or returns nil where none fits, or it is better off in one
+// that is made for it from the snapshot.
 func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instance {
 	l := p.pool
 	if l == nil {
@@ -182,7 +183,7 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 			best = n
 		}
 	}
-	if best < 0 {
+	if best < 0 || images.snapshot != nil && images.idle[best].snapshot == nil && images.plan.needsSnapshot(program) {
 		return nil
 	}
 	w := images.idle[best]

@@ -125,7 +125,7 @@ func TestSnapshotDue(t *testing.T) {
 // serve it as well.
 func TestRank(t *testing.T) {
 	t.Parallel()
-	python := plan{image: "python", preload: &Preload{Command: []string{"python3", "main.py"}, Words: []string{"numpy", "pandas"}}}
+	python := plan{image: "python", preload: &Preload{Command: []string{"python3", "main.py"}, Words: []string{"numpy", "pandas"}, SnapshotWords: []string{"sympy"}}}
 	sandboxes := map[string]*instance{
 		"plain":      {container: container{plan: python}},
 		"preloading": {container: container{plan: python}, preload: preloadRunning},
@@ -148,6 +148,7 @@ func TestRank(t *testing.T) {
 		{"prints", program("print(1)", "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
 		{"imports far below", program(far, "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
 		{"of another command", program("import numpy", "python3", "-O", "main.py"), false, []string{"failed plain", "preloading", "imported restored"}},
+		{"imports what only snapshots have", program("import sympy, numpy", "python3", "main.py"), true, []string{"restored", "imported", "failed plain", "preloading"}},
 		{"a session", sandbox.Program{Turns: struct{ sandbox.Turns }{}, Interpreter: &sandbox.File{Name: "main.py"}}, true, []string{"imported", "restored", "failed plain", "preloading"}},
 	}
 	for _, tt := range tests {

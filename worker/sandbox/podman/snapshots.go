@@ -178,6 +178,9 @@ func (l *pool) replace(images *imagePool, w *instance) {
 // awaitsSnapshot reports whether a snapshot of the image is there or is about to be made, so that none
 // of its sandboxes is to preload.
 func (l *pool) awaitsSnapshot(images *imagePool) bool {
+	if images.plan.preload == nil || images.plan.preload.NoSnapshot {
+		return false
+	}
 	return l.snapshots && l.onlySnapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
 }
 
@@ -195,7 +198,7 @@ func (l *pool) nextSnapshot() *imagePool {
 		return nil // the end of either wakes run
 	}
 	for _, images := range l.images {
-		wanted := images.plan.preload != nil && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
+		wanted := images.plan.preload != nil && !images.plan.preload.NoSnapshot && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
 		if wanted && (images.snapshot == nil || images.snapshot.due(l.quietIn() == 0)) {
 			l.snapshotting = images
 			return images
