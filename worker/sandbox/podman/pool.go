@@ -68,6 +68,8 @@ type imagePool struct {
 	lastWanted time.Time
 	// paying is the share of the recent programs that gained by a preloaded process.
 	paying float64
+	// needing is the share of them that need what only the snapshot has.
+	needing float64
 	// After a failed start no other is tried before retryAt; after the next one, for backoff.
 	retryAt time.Time
 	backoff time.Duration
@@ -174,7 +176,7 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 		return nil
 	}
 	images.lastWanted, l.lastClaim = time.Now(), time.Now()
-	images.noteDemand(images.plan.pays(program))
+	images.noteDemand(images.plan.pays(program), images.plan.needsSnapshot(program))
 	defer l.wake()
 	best := -1
 	for n, w := range images.idle {

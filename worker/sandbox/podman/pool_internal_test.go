@@ -181,12 +181,14 @@ func TestRefillFrom(t *testing.T) {
 	tests := []struct {
 		name            string
 		quiet, only     bool
-		paid            string // of the recent programs, the oldest first: y or n
+		paid            string // of the recent programs, the oldest first: n, y, or s, which need the snapshot
 		plain, restored int
 		want            bool
 	}{
 		{"quiet", true, false, "nnnn", 3, 0, false},
 		{"quiet, and none preloads by itself", true, true, "nnnn", 3, 0, true},
+		{"quiet, and half need the snapshot", true, false, "nnsnsss", 0, 3, true},
+		{"quiet, and few need the snapshot", true, false, "nnns", 1, 0, false},
 		{"busy, and none preloads by itself", false, true, "nnnn", 3, 0, false},
 		{"none gained", false, false, "nnnn", 3, 0, false},
 		{"all gained", false, false, "yyyyyyyyyyyyyyyyyyyy", 0, 3, true},
@@ -200,7 +202,7 @@ func TestRefillFrom(t *testing.T) {
 			t.Parallel()
 			images := &imagePool{snapshot: s}
 			for _, paid := range tt.paid {
-				images.noteDemand(paid == 'y')
+				images.noteDemand(paid != 'n', paid == 's')
 			}
 			for range tt.plain {
 				images.idle = append(images.idle, &instance{})

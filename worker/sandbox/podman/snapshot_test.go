@@ -125,8 +125,16 @@ func TestSnapshotHasMore(t *testing.T) {
 		t.Errorf("got %+v, %q, want a program in a sandbox that preloaded by itself, without sympy", o, out)
 	}
 	await()
-	if o, out := runHere(t, p, "import sys; print('numpy' in sys.modules, 'sympy' in sys.modules)"); o.Snapshot != s.Digest || o.Warm || out != "True True\n" {
+	const source = "import sys; print('numpy' in sys.modules, 'sympy' in sys.modules)"
+	if o, out := runHere(t, p, source); o.Snapshot != s.Digest || o.Warm || out != "True True\n" {
 		t.Errorf("got %+v, %q, want a program in a sandbox that was made for it from %s, with sympy", o, out, s.Digest)
+	}
+	for range 4 { // as more such programs come, what waits went on from the snapshot
+		runHere(t, p, source)
+	}
+	awaitSnapshot(t, p)
+	if o, out := runHere(t, p, source); o.Snapshot != s.Digest || !o.Warm || out != "True True\n" {
+		t.Errorf("got %+v, %q, want a program in a sandbox that waited, from %s, with sympy", o, out, s.Digest)
 	}
 }
 
