@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // rawLine is a line of what benchmarks print: its name, how often it ran, figures with their units.
@@ -14,14 +18,20 @@ var rawLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.+)$`)
 // names the file.
 func (b *bench) rawFigures() map[string]float64 {
 	b.t.Helper()
-	figures := map[string]float64{}
 	path := os.Getenv("GLOVEBOX_BENCH_RAW")
 	if path == "" {
-		return figures
+		return nil
 	}
 	raw, err := os.ReadFile(path)
 	b.must(err)
-	for line := range strings.Lines(string(raw)) {
+	figures, err := readFigures(string(raw))
+	b.must(err)
+	return figures
+}
+
+func readFigures(raw string) (map[string]float64, error) {
+	figures := map[string]float64{}
+	for line := range strings.Lines(raw) {
 		found := rawLine.FindStringSubmatch(strings.TrimSpace(line))
 		if found == nil {
 			continue
@@ -29,11 +39,28 @@ func (b *bench) rawFigures() map[string]float64 {
 		words := strings.Fields(found[2])
 		for n := 0; n+1 < len(words); n += 2 {
 			f, err := strconv.ParseFloat(words[n], 64)
-			b.must(err)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", strings.TrimSpace(line), err)
+			}
 			figures[found[1]+" "+words[n+1]] = f
 		}
 	}
-	return figures
+	return figures, nil
+}
+
+// TestBenchFigures: figures of benchmarks are found by name and unit, whatever else their output has.
+func TestBenchFigures(t *testing.T) {
+	t.Parallel()
+	got, err := readFigures("goos: linux\ntime=2026-11-27T12:00:00Z level=INFO msg=\"snapshot made\"\n" +
+		"BenchmarkIdleStart/python/plain-2         \t      30\t 133000000 ns/op\t       131.5 cpu-ms\n" +
+		"BenchmarkBackToBack/chart/auto-bench \t 30\t 2.500 hellos/s\nBenchmarkSympy\nBenchmarkSympy/started\nPASS\n")
+	want := map[string]float64{"IdleStart/python/plain ns/op": 133e6, "IdleStart/python/plain cpu-ms": 131.5, "BackToBack/chart/auto-bench hellos/s": 2.5}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := readFigures("BenchmarkSympy/started-2 8 a-lot ns/op\n"); err == nil {
+		t.Error("a figure that is none is taken for one")
+	}
 }
 
 // snapshots says what sandboxes that go on from a snapshot are to show, of benchmarks that ran before.

@@ -67,8 +67,8 @@ func TestFitWarm(t *testing.T) {
 			}
 			same("preloaded", tt.preloads, slices.Collect(maps.Keys(w.Preloads)))
 			same("snapshots", tt.snapshots, snapshotsOf(w))
-			if any := len(tt.snapshots) > 0; w.Snapshots != any || w.OnlySnapshots != any {
-				t.Errorf("snapshots are made: %t, and no sandbox preloads by itself: %t; want %t", w.Snapshots, w.OnlySnapshots, any)
+			if some := len(tt.snapshots) > 0; w.Snapshots != some || w.OnlySnapshots != some {
+				t.Errorf("snapshots are made: %t, and no sandbox preloads by itself: %t; want %t", w.Snapshots, w.OnlySnapshots, some)
 			}
 			if w.MemoryMB != tt.idleMB {
 				t.Errorf("idle sandboxes get %d MiB, want %d", w.MemoryMB, tt.idleMB)
