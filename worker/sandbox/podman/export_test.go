@@ -115,7 +115,7 @@ func (p *Sandboxes) StartIdle(ctx context.Context, image, how string) (end func(
 		return nil, err
 	}
 	if how == ByImports {
-		if err := w.session.Prepare(plan.preload.request(), time.Minute); err != nil {
+		if err := w.session.Prepare(plan.preload.request(false), time.Minute); err != nil {
 			return nil, err
 		}
 	}

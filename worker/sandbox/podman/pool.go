@@ -68,6 +68,8 @@ type imagePool struct {
 	lastWanted time.Time
 	// paying is the share of the recent programs that gained by a preloaded process.
 	paying float64
+	// needing is the share of them that need what only the snapshot has.
+	needing float64
 	// After a failed start no other is tried before retryAt; after the next one, for backoff.
 	retryAt time.Time
 	backoff time.Duration
@@ -159,7 +161,8 @@ func (l *pool) planFor(program sandbox.Program) (plan, bool) {
 	return images.plan, true
 }
 
-// claim takes an idle sandbox for the program, the best one, or returns nil where none fits.
+// claim takes an idle sandbox for the program, the best one, or returns nil where none fits, or it is better off in one
+// that is made for it from the snapshot.
 func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instance {
 	l := p.pool
 	if l == nil {
@@ -173,7 +176,7 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 		return nil
 	}
 	images.lastWanted, l.lastClaim = time.Now(), time.Now()
-	images.noteDemand(images.plan.pays(program))
+	images.noteDemand(images.plan.pays(program), images.plan.needsSnapshot(program))
 	defer l.wake()
 	best := -1
 	for n, w := range images.idle {
@@ -182,7 +185,7 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 			best = n
 		}
 	}
-	if best < 0 {
+	if best < 0 || images.snapshot != nil && images.idle[best].snapshot == nil && images.plan.needsSnapshot(program) {
 		return nil
 	}
 	w := images.idle[best]
