@@ -112,6 +112,33 @@ run "endpoints" {
   }
 }
 
+# Metrics have no ARN: their namespace bounds who may write what.
+run "autoscale" {
+  command = plan
+  variables {
+    autoscale = { pool = "default", slots = 4 }
+  }
+
+  assert {
+    condition = [for statement in jsondecode(aws_iam_role_policy.host["api"].policy).Statement : statement if contains(statement.Action, "cloudwatch:PutMetricData")] == [{
+      Sid       = "WantedWorkers"
+      Effect    = "Allow"
+      Action    = ["cloudwatch:PutMetricData"]
+      Resource  = ["*"]
+      Condition = { StringEquals = { "cloudwatch:namespace" = "Glovebox/glovebox" } }
+    }]
+    error_message = "The API's hosts have to be able to write the one metric, and no other."
+  }
+  assert {
+    condition     = alltrue(flatten([for pool in ["default", "spot"] : [for statement in jsondecode(aws_iam_role_policy.host[pool].policy).Statement : !contains(statement.Action, "cloudwatch:PutMetricData")]]))
+    error_message = "A worker may say how many there should be."
+  }
+  assert {
+    condition     = jsondecode(aws_vpc_endpoint.interface["monitoring"].policy).Statement[0].Action == ["cloudwatch:PutMetricData"]
+    error_message = "The endpoint of CloudWatch lets more through than the metric."
+  }
+}
+
 run "release_over_https" {
   command = plan
   variables {
