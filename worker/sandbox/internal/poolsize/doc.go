@@ -9,5 +9,5 @@
 // is missing is a queue before it, whose length falls off by a ratio r = 1/(1+θ), with
 // θ = 2(1−ρ)/(ρ(ca²+cs²)). That is exact for random arrivals and exponential times, and a little too
 // large for fixed ones. Of what is missing, a share p is of one kind: that again falls off geometrically, with
-// θ/p in the place of θ.
+// θ/p in the place of θ. Of a burst of d programs, each comes after half of the others, on average.
 package poolsize

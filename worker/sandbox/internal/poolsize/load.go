@@ -55,11 +55,13 @@ func (l load) gain(k Kind, n int) float64 { return k.Rate * (l.missed(k, n) - l.
 
 // enough is how many are to wait of a kind so that but few programs miss, and each is of use now and then.
 func (l load) enough(k Kind) int {
-	n := 0
-	for n < mostOfKind && l.missed(k, n) > mostMissed && l.gain(k, n) >= leastGain {
-		n++
+	for n, missed := 0, 1.0; ; n++ {
+		next := l.missed(k, n+1)
+		if n == mostOfKind || missed <= mostMissed || k.Rate*(missed-next) < leastGain {
+			return n
+		}
+		missed = next
 	}
-	return n
 }
 
 // mostOfKind is more than a worker's memory ever holds of one kind.

@@ -64,7 +64,7 @@ func anyKinds(r *rand.Rand) []Kind {
 // is promised is held where there is memory for all; more memory takes nothing from what others asked for.
 func TestPlanHolds(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20_000) {
+	for seed := range uint64(4_000) {
 		r := rand.New(rand.NewPCG(seed, 58))
 		kinds := anyKinds(r)
 		rule := Rule{MB: r.Int64N(3000), Refill: time.Duration(r.Int64N(int64(2 * time.Second))), Variation: r.Float64() * mostVariation}
@@ -103,7 +103,7 @@ func TestPlanHolds(t *testing.T) {
 // TestGain: each sandbox more gains less than the one before it, so that it is best to take the one that gains most.
 func TestGain(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(5_000) {
+	for seed := range uint64(2_000) {
 		r := rand.New(rand.NewPCG(seed, 59))
 		kinds := anyKinds(r)
 		p := Rule{MB: 1000, Refill: time.Duration(r.Int64N(int64(time.Second))), Variation: r.Float64()}.Plan(kinds)

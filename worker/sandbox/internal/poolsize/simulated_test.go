@@ -25,11 +25,15 @@ func three(load float64, promised int) []simulated {
 // take the refiller's time.
 func TestSimulate80(t *testing.T) {
 	t.Parallel()
-	const fixed, seeds = 4, 20
+	const fixed = 4
+	seeds := 20
+	if testing.Short() {
+		seeds = 5
+	}
 	for _, missCosts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("a miss costs a refill: %t", missCosts), func(t *testing.T) {
 			t.Parallel()
-			var all, allFixed, least float64 = 0, 0, 1
+			all, allFixed, least := 0.0, 0.0, 1.0
 			shrunk := 0
 			for seed := range uint64(seeds) {
 				s := &simulation{refill: around(refillTime), memory: 3 * fixed * 40, missCosts: missCosts, kinds: three(0.8, 2)}
@@ -39,10 +43,10 @@ func TestSimulate80(t *testing.T) {
 				if s.most > f.most {
 					t.Errorf("seed %d: %d MiB wait, and %d of a fixed size", seed, s.most, f.most)
 				}
-				all, allFixed, least = all+s.hitRate()/seeds, allFixed+f.hitRate()/seeds, min(least, s.hitRate())
+				all, allFixed, least = all+s.hitRate()/float64(seeds), allFixed+f.hitRate()/float64(seeds), min(least, s.hitRate())
 				shrunk += s.gone
 			}
-			t.Logf("hits: %.1f %%, at least %.1f %% of a seed; of a fixed size %.1f %%; a pool took away %.1f sandboxes in 12 minutes, of 2600 that were used", 100*all, 100*least, 100*allFixed, float64(shrunk)/seeds)
+			t.Logf("hits: %.1f %%, at least %.1f %% of a seed; of a fixed size %.1f %%; a pool took away %.1f sandboxes in 12 minutes, of 2600 that were used", 100*all, 100*least, 100*allFixed, float64(shrunk)/float64(seeds))
 			if all < 0.95 || all <= allFixed {
 				t.Errorf("the hit rate is %.3f, and %.3f of a fixed size: want 0.95, and more than that", all, allFixed)
 			}
@@ -56,7 +60,7 @@ func TestSimulate80(t *testing.T) {
 // TestSimulateChange: demand moves from one kind to another, and memory with it.
 func TestSimulateChange(t *testing.T) {
 	t.Parallel()
-	const seeds = 4
+	const seeds = 2
 	var all, allFixed float64
 	for seed := range uint64(seeds) {
 		moving := func(promised int) []simulated {
@@ -87,7 +91,7 @@ func TestSimulateChange(t *testing.T) {
 // one, and more find one.
 func TestSimulateBursts(t *testing.T) {
 	t.Parallel()
-	const seeds = 5
+	const seeds = 3
 	hits := func(memory int64, fixed bool, promised int) float64 {
 		sum := 0.0
 		for seed := range uint64(seeds) {
