@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -36,12 +38,20 @@ func TestWarm(t *testing.T) {
 	for _, w := range []fleet.Worker{
 		{ID: "host-1", Concurrency: 4, Warm: map[string]int{"python": 2, "c": 1}, WarmRoom: map[string]int{"python": 6, "c": 30}},
 		{ID: "host-2\x1b", Concurrency: 8, WarmRoom: map[string]int{"python": 100}},
-		{ID: "host-3", Concurrency: 8, WarmRoom: map[string]int{"python": 100}, Drained: true},
+		{ID: "host-3", Concurrency: 8, WarmRoom: map[string]int{"python": 100}},
 		{ID: "host-4", Concurrency: 8, WarmRoom: map[string]int{"python": 100}, Paused: "no S3"},
 	} {
 		if err := s.Fleet.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
+	}
+	admin, err := record.Open(t.Context(), record.Config{URL: server.Admin()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if err := fleet.Drain(t.Context(), admin.Redis().(*redis.Client), "host-3", nil); err != nil {
+		t.Fatal(err)
 	}
 	tests := []struct {
 		args []string
