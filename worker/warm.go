@@ -32,7 +32,6 @@ func (w *Worker) keepAsked(ctx context.Context) error {
 		if w.unasked.Now() {
 			w.Log.Warn("what `glovebox warm` asks for can't be read: load the users of `glovebox redis-acl` into Redis anew", "worker", w.ID, "error", err)
 		}
-		return nil
 	case err != nil:
 		return err
 	}

@@ -49,9 +49,9 @@ func steadily(rate float64) (func(time.Duration) float64, float64) {
 	return func(time.Duration) float64 { return rate }, rate
 }
 
-// around is a refill that takes that long, more or less.
-func around(mean time.Duration) func(*rand.Rand) time.Duration {
-	return func(r *rand.Rand) time.Duration { return time.Duration(float64(mean) * (0.6 + 0.8*r.Float64())) }
+// around is a refill that takes refillTime, more or less.
+func around() func(*rand.Rand) time.Duration {
+	return func(r *rand.Rand) time.Duration { return time.Duration(float64(refillTime) * (0.6 + 0.8*r.Float64())) }
 }
 
 // run simulates that time. Hits count after the first warmUp of it.

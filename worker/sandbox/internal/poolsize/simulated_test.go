@@ -36,9 +36,9 @@ func TestSimulate80(t *testing.T) {
 			all, allFixed, least := 0.0, 0.0, 1.0
 			shrunk := 0
 			for seed := range uint64(seeds) {
-				s := &simulation{refill: around(refillTime), memory: 3 * fixed * 40, missCosts: missCosts, kinds: three(0.8, 2)}
+				s := &simulation{refill: around(), memory: 3 * fixed * 40, missCosts: missCosts, kinds: three(0.8, 2)}
 				s.run(seed, 2*time.Minute, 12*time.Minute)
-				f := &simulation{refill: around(refillTime), memory: 3 * fixed * 40, missCosts: missCosts, kinds: three(0.8, fixed), fixed: true}
+				f := &simulation{refill: around(), memory: 3 * fixed * 40, missCosts: missCosts, kinds: three(0.8, fixed), fixed: true}
 				f.run(seed, 2*time.Minute, 12*time.Minute)
 				if s.most > f.most {
 					t.Errorf("seed %d: %d MiB wait, and %d of a fixed size", seed, s.most, f.most)
@@ -75,9 +75,9 @@ func TestSimulateChange(t *testing.T) {
 			}
 			return kinds
 		}
-		s := &simulation{refill: around(refillTime), memory: 9 * 40, kinds: moving(1)}
+		s := &simulation{refill: around(), memory: 9 * 40, kinds: moving(1)}
 		s.run(seed, 2*time.Minute, 40*time.Minute)
-		f := &simulation{refill: around(refillTime), memory: 9 * 40, kinds: moving(3), fixed: true}
+		f := &simulation{refill: around(), memory: 9 * 40, kinds: moving(3), fixed: true}
 		f.run(seed, 2*time.Minute, 40*time.Minute)
 		all, allFixed = all+s.hitRate()/seeds, allFixed+f.hitRate()/seeds
 	}
@@ -97,7 +97,7 @@ func TestSimulateBursts(t *testing.T) {
 		for seed := range uint64(seeds) {
 			k := simulated{Kind: Kind{MB: 40, Promised: promised}, burst: 20}
 			k.rate, k.most = steadily(20.0 / 60)
-			s := &simulation{refill: around(refillTime), memory: memory, kinds: []simulated{k}, fixed: fixed}
+			s := &simulation{refill: around(), memory: memory, kinds: []simulated{k}, fixed: fixed}
 			s.run(seed, 5*time.Minute, time.Hour)
 			sum += s.hitRate() / seeds
 		}
@@ -120,7 +120,7 @@ func TestSimulateLull(t *testing.T) {
 		return 0.01
 	}}
 	sizes := map[time.Duration]int{}
-	s := &simulation{refill: around(refillTime), memory: math.MaxInt64, kinds: []simulated{k}}
+	s := &simulation{refill: around(), memory: math.MaxInt64, kinds: []simulated{k}}
 	for _, until := range []time.Duration{10 * time.Minute, 11 * time.Minute, 30 * time.Minute} {
 		s.kinds, s.refills = []simulated{k}, Refills{}
 		s.run(1, 0, until)
