@@ -133,3 +133,10 @@ func (p *Sandboxes) PauseBytesLeft() int64 {
 	defer p.pauses.mu.Unlock()
 	return p.pauses.left
 }
+
+// RefillTime is how long the pool takes to start a sandbox.
+func (p *Sandboxes) RefillTime() time.Duration {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	return p.pool.refills.Mean()
+}

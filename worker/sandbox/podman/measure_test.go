@@ -92,7 +92,7 @@ func medianWarm(t *testing.T, r runtimes.Runtime, p sandbox.Program) int64 {
 	if _, err := warm.SelfTest(t.Context(), suite.image); err != nil {
 		t.Fatal(err)
 	}
-	warm.KeepWarm(t.Context(), podman.Warm{Images: map[string]job.Limits{r.Image(): p.Limits}, MaxMemoryMB: 2048, Most: 1, MemoryMB: 1000})
+	warm.KeepWarm(t.Context(), podman.Warm{Images: map[string]job.Limits{r.Image(): p.Limits}, MaxMemoryMB: 2048, Most: 1, MemoryMB: podman.IdleMB})
 	return medianOf(t, p, warm, func() {
 		gbtest.Eventually(t, "a sandbox waits", func() bool { return warm.WarmOf(r.Image()) == 1 })
 	})

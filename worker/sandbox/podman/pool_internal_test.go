@@ -66,8 +66,11 @@ func TestTargets(t *testing.T) {
 				}
 			}
 			got := map[string]int{}
-			for images, n := range l.targets() {
-				got[images.plan.image] = n
+			l.resize()
+			for _, images := range l.images {
+				if images.wanted > 0 {
+					got[images.plan.image] = images.wanted
+				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
