@@ -34,7 +34,7 @@ func TestSessionCallback(t *testing.T) {
 		t.Fatalf("got %d %s, %v, want it accepted and its callback not shown", a.status, a.body, err)
 	}
 	a = post("/v1/sessions/"+x.ID+"/execute", `{"code":"1"}`)
-	var r job.Record
+	var r job.Summary
 	if err := json.Unmarshal(a.body, &r); err != nil || a.status != http.StatusAccepted {
 		t.Fatalf("got %d %s, %v", a.status, a.body, err)
 	}
