@@ -22,13 +22,16 @@ func news[T any](t *testing.T, in *inbox, event string) (list []T) {
 	for _, m := range in.got() {
 		var is struct {
 			Type string
-			Data T
+			Data json.RawMessage
 		}
-		if err := json.Unmarshal(m.body, &is); err != nil {
+		err := json.Unmarshal(m.body, &is)
+		if err == nil && is.Type == event {
+			var data T
+			err = json.Unmarshal(is.Data, &data)
+			list = append(list, data)
+		}
+		if err != nil {
 			t.Fatal(err)
-		}
-		if is.Type == event {
-			list = append(list, is.Data)
 		}
 	}
 	return list

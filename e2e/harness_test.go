@@ -370,6 +370,7 @@ type message struct {
 	Result      job.Result // of a job, or
 	Batch       job.Batch
 	Run         job.Run
+	Session     job.Session
 	At          time.Time
 	Traceparent string
 }
@@ -401,8 +402,10 @@ func newReceiver(tb testing.TB, secret webhook.Secret, fails int) *receiver {
 			err = json.Unmarshal(event.Data, &m.Batch)
 		case err == nil && event.Type == job.EventPipelineCompleted:
 			err = json.Unmarshal(event.Data, &m.Run)
+		case err == nil && event.Type == job.EventSessionEnded:
+			err = json.Unmarshal(event.Data, &m.Session)
 		case err == nil:
-			err = errors.New("it is neither of a job nor of a batch nor of a run")
+			err = errors.New("it is neither of a job nor of a batch nor of a run nor of a session")
 		}
 		if err != nil {
 			tb.Errorf("a message came that can't be read: %v: %s", err, body)

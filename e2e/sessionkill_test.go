@@ -59,8 +59,8 @@ func TestKillAtExecution(t *testing.T) {
 				t.Parallel()
 				g := start(t, options{noWorker: true})
 				doomed := g.startWorker(g.failpoint("kill", step))
-				x := g.startSession()
-				id := g.executeFor(x.ID, counts)
+				x := g.startSessionWith(job.SessionSettings{Callback: &job.Callback{URL: g.hook.url}})
+				id := g.executeIn(x.ID, counts)
 				waits := g.executeIn(x.ID, counts)
 				diesByItself(t, doomed)
 				g.startWorker()
@@ -85,6 +85,8 @@ func TestKillAtExecution(t *testing.T) {
 					t.Errorf("got %v, want ErrSessionEnded", err)
 				}
 				g.toldOnce(id)
+				g.toldOnce(waits)
+				g.toldOfEnd(x.ID, job.EndWorkerLost)
 				gbtest.Eventually(t, "no container is left", func() bool { return len(g.containers()) == 0 })
 			})
 		})
@@ -172,7 +174,14 @@ func TestKillDelivererAtExecution(t *testing.T) {
 // startSession begins a session of Python.
 func (g *glovebox) startSession() job.Session {
 	g.tb.Helper()
-	x, err := g.client.StartSession(g.tb.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{WallMS: 60_000}})
+	return g.startSessionWith(job.SessionSettings{})
+}
+
+// startSessionWith begins one with more settings.
+func (g *glovebox) startSessionWith(s job.SessionSettings) job.Session {
+	g.tb.Helper()
+	s.Runtime, s.Limits = "python", job.Limits{WallMS: 60_000}
+	x, err := g.client.StartSession(g.tb.Context(), s)
 	if err != nil {
 		g.tb.Fatal(err)
 	}
@@ -198,6 +207,22 @@ func (g *glovebox) toldOnce(id string) {
 	for _, m := range told {
 		if m.ID != told[0].ID || m.Result.Status != r.Status || m.Result.Stdout != r.Stdout {
 			g.tb.Errorf("got message %s with %s %q, want only %s with %s %q", m.ID, m.Result.Status, m.Result.Stdout, told[0].ID, r.Status, r.Stdout)
+		}
+	}
+}
+
+// toldOfEnd waits until the receiver knows that the session has ended, and why, by a message of one id.
+func (g *glovebox) toldOfEnd(session, reason string) {
+	g.tb.Helper()
+	told := func() (list []message) {
+		g.hook.mu.Lock()
+		defer g.hook.mu.Unlock()
+		return slices.DeleteFunc(slices.Clone(g.hook.got), func(m message) bool { return m.Session.ID != session })
+	}
+	gbtest.Eventually(g.tb, "the session's end is posted", func() bool { return len(told()) > 0 })
+	for _, m := range told() {
+		if m.ID != told()[0].ID || m.Session.End == nil || m.Session.End.Reason != reason {
+			g.tb.Errorf("got message %s of the session's end %+v, want only %s, and %s", m.ID, m.Session.End, told()[0].ID, reason)
 		}
 	}
 }

@@ -284,15 +284,15 @@ func checkMetadata(add addFunc, metadata map[string]string) {
 	}
 }
 
-// check checks a callback that is told of one event.
-func (c Callback) check(add addFunc, event string) {
+// check checks a callback that can be told of these events.
+func (c Callback) check(add addFunc, events ...string) {
 	checkURL(add, "callback.url", c.URL)
 	for i, e := range c.Events {
-		if e != event {
-			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is not known", event)
+		if !slices.Contains(events, e) {
+			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is not known", strings.Join(events, ", "))
 		}
 	}
-	if len(c.Events) > 1 {
+	if len(c.Events) > len(events) {
 		add("callback.events", len(c.Events), "has too many entries", "each event once")
 	}
 }

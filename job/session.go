@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -64,6 +65,8 @@ type SessionSettings struct {
 	Budget      *SessionBudget    `json:"budget,omitempty" doc:"What all executions may use together. The session ends, with reason budget, once they have."`
 	IdleSeconds int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"Carried through, unread."`
+	// Callback is told of the session's end, and of the end of each execution that has no callback of its own.
+	Callback *Callback `json:"callback,omitempty" doc:"Where session.ended is posted, and job.completed for each execution that has no callback of its own: both, unless events names one."`
 	// IdempotencyKey names the session as that of a Spec names a job.
 	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. For 24 hours, the same request under the same key is answered with the first one's session."`
 }
@@ -115,7 +118,7 @@ type SessionExecution struct {
 	// Files are put there before the code is executed, in the place of what has their names.
 	Files    []File            `json:"files,omitempty" doc:"Files placed in the session's directory before the code is executed, in the place of those of their names: text, bytes, an upload, or an artifact of a job. They are no artifacts of the execution unless the code changes them."`
 	WallMS   int64             `json:"wall_ms,omitempty" minimum:"0" doc:"How long it may take; the session's wall_ms is the default and the most."`
-	Callback *Callback         `json:"callback,omitempty" doc:"Where the signed result is posted."`
+	Callback *Callback         `json:"callback,omitempty" doc:"Where the signed result is posted; the session's callback by default."`
 	Metadata map[string]string `json:"metadata,omitempty" doc:"Carried through to the result, unread."`
 	// IdempotencyKey names the execution in its session.
 	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"Up to 255 printable ASCII characters. While its record is kept, the same request under the same key in the same session is answered with the first one's execution, and nothing is executed twice."`
@@ -199,11 +202,24 @@ func (s SessionSettings) Check() error {
 			errs = append(errs, FieldError{"budget.executions", b.Executions, "is negative", "1 and up, 0 for any"})
 		}
 	}
+	if s.Callback != nil {
+		s.Callback.check(func(field string, value any, message, allowed string) {
+			errs = append(errs, FieldError{field, value, message, allowed})
+		}, EventCompleted, EventSessionEnded)
+	}
 	errs = append(errs, keyFault(s.IdempotencyKey)...)
 	if len(errs) == 0 {
 		return nil
 	}
 	return errs
+}
+
+// CallbackOf is the callback that is told of an event about the session, or nil.
+func (s SessionSettings) CallbackOf(event string) *Callback {
+	if s.Callback == nil || len(s.Callback.Events) > 0 && !slices.Contains(s.Callback.Events, event) {
+		return nil
+	}
+	return &Callback{URL: s.Callback.URL}
 }
 
 // Spec returns a job with the session's settings that executes code.
@@ -212,7 +228,11 @@ func (s SessionSettings) Spec(e SessionExecution) Spec {
 	if e.WallMS != 0 {
 		limits.WallMS = e.WallMS
 	}
-	return Spec{Runtime: s.Runtime, Source: e.Code, Files: e.Files, Limits: limits, Env: s.Env, Secrets: s.Secrets, Callback: e.Callback, Metadata: e.Metadata, IdempotencyKey: e.IdempotencyKey}
+	callback := e.Callback
+	if callback == nil {
+		callback = s.CallbackOf(EventCompleted)
+	}
+	return Spec{Runtime: s.Runtime, Source: e.Code, Files: e.Files, Limits: limits, Env: s.Env, Secrets: s.Secrets, Callback: callback, Metadata: e.Metadata, IdempotencyKey: e.IdempotencyKey}
 }
 
 // Check returns what is wrong with the execution in a session whose executions may take most ms, as [Invalid], or nil.

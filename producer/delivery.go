@@ -16,13 +16,14 @@ type Delivery struct {
 	MessageID string `json:"message_id" doc:"The message's webhook-id, the same at every attempt, and at all endpoints."`
 	// EndpointID is the endpoint that it goes to, "" for a callback.
 	EndpointID string `json:"endpoint_id,omitempty" doc:"The endpoint that it goes to; absent for a callback."`
-	// JobID, BatchID or RunID is what the message is about.
-	JobID   string `json:"job_id,omitempty"`
-	BatchID string `json:"batch_id,omitempty"`
-	RunID   string `json:"run_id,omitempty"`
-	Event   string `json:"event" example:"job.completed"`
-	URL     string `json:"url"`
-	State   string `json:"state" enum:"pending,delivered,failed,gone" doc:"failed: it was given up, after the last attempt of the schedule, say; gone: the endpoint answered 410."`
+	// JobID, BatchID, RunID or SessionID is what the message is about.
+	JobID     string `json:"job_id,omitempty"`
+	BatchID   string `json:"batch_id,omitempty"`
+	RunID     string `json:"run_id,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+	Event     string `json:"event" example:"job.completed"`
+	URL       string `json:"url"`
+	State     string `json:"state" enum:"pending,delivered,failed,gone" doc:"failed: it was given up, after the last attempt of the schedule, say; gone: the endpoint answered 410."`
 	// Attempt is the number of the attempt that is due, from 1; once final, of the last.
 	Attempt    int        `json:"attempt" doc:"Number of the attempt that is due, or once final of the last."`
 	CreatedAt  time.Time  `json:"created_at"`
@@ -57,6 +58,14 @@ func (c *Client) RunDeliveries(ctx context.Context, id string) ([]Delivery, erro
 		return nil, job.ErrNotFound
 	}
 	return c.deliveries(ctx, url.Values{"run": {id}})
+}
+
+// SessionDeliveries is [Sessions.SessionDeliveries].
+func (c *Client) SessionDeliveries(ctx context.Context, id string) ([]Delivery, error) {
+	if _, ok := job.TenantOfSession(id); !ok {
+		return nil, job.ErrNoSession
+	}
+	return c.deliveries(ctx, url.Values{"session": {id}})
 }
 
 func (c *Client) deliveries(ctx context.Context, of url.Values) ([]Delivery, error) {

@@ -45,6 +45,8 @@ type Sessions interface {
 	DeleteContext(ctx context.Context, id, name string) error
 	// InterruptSession interrupts what a session executes, if it executes anything.
 	InterruptSession(ctx context.Context, id string) (job.Session, error)
+	// SessionDeliveries lists the webhook messages of a session's end, as Deliveries does of a job's. Its executions are jobs, and have their own.
+	SessionDeliveries(ctx context.Context, id string) ([]Delivery, error)
 	// EndSession ends a session, and what it executes. One that has ended stays as it is.
 	EndSession(ctx context.Context, id string) (job.Session, error)
 	// PurgeSession deletes everything that is kept of a session that has ended, and of its executions, as [Purger.Purge] does of jobs. It fails with job.ErrNoSession, or with

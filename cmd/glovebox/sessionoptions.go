@@ -17,7 +17,7 @@ type sessionOptions struct {
 	limits, env, secrets, metadata []string
 	ttl, idle, cpu                 time.Duration
 	executions                     int64
-	key                            string
+	key, callback                  string
 }
 
 // add declares the flags. An idle time of 0 leaves the default to the API.
@@ -33,12 +33,13 @@ func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret for its environment; may be repeated")
+	f.StringVar(&o.callback, "callback", "", "`URL` that is told, signed, of the session's end and of each execution's")
 	f.StringArrayVar(&o.metadata, "metadata", nil, "`KEY=VALUE`; may be repeated")
 }
 
 // changed reports whether anything was asked of a new session.
 func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
-	for _, name := range []string{"ttl", "idle", "max-executions", "max-cpu", "limit", "env", "secret", "metadata"} {
+	for _, name := range []string{"ttl", "idle", "max-executions", "max-cpu", "limit", "env", "secret", "callback", "metadata"} {
 		if f.Changed(name) {
 			return true
 		}
@@ -56,6 +57,9 @@ func (o *sessionOptions) settings() (job.SessionSettings, error) {
 	s.IdleSeconds, errs[4] = wholeSeconds("--idle", o.idle)
 	if o.cpu%time.Millisecond != 0 {
 		return s, usagef("--max-cpu %s: want whole milliseconds", o.cpu)
+	}
+	if o.callback != "" {
+		s.Callback = &job.Callback{URL: o.callback}
 	}
 	if o.executions != 0 || o.cpu != 0 {
 		s.Budget = &job.SessionBudget{CPUMS: o.cpu.Milliseconds(), Executions: o.executions}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,14 @@ type News struct {
 	HeldID          string // the job
 	// EndpointID is the endpoint, and Reason what was the matter: gone, failing or delivered.
 	EndpointID, Reason string
+}
+
+// sessionNews is what is told of a session.
+func sessionNews(id string) string { return "session " + id }
+
+// SessionDeliveries lists the ids that deliveries of a session's end have: to its callback, if it has one, and to each endpoint that there is now.
+func (s *Store) SessionDeliveries(ctx context.Context, x Session) (ids []string, err error) {
+	return s.DeliveriesOf(ctx, x.Tenant, sessionNews(x.ID), job.EventSessionEnded, x.Callback)
 }
 
 // ParseNews reads what the scripts have written, and reports whether it is of that tenant.

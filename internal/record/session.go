@@ -37,6 +37,8 @@ type Session struct {
 	Created, Expires        time.Time
 	Ready, Active, Finished time.Time // zero until then
 	EndReason, EndedBecause string
+	// Callback is the URL that is told of its end, or "".
+	Callback string
 	// Over is the reason that a session ends for as soon as its worker has seen to it, or "".
 	Over string
 }
@@ -75,9 +77,14 @@ func (s *Store) OpenSession(ctx context.Context, tenant string, settings job.Ses
 	if b := settings.Budget; b != nil && b.CPUMS > 0 {
 		fields = append(fields, "budget_cpu_ms", b.CPUMS)
 	}
+	size := sessionCost + textCost(len(b))
+	if c := settings.CallbackOf(job.EventSessionEnded); c != nil {
+		fields = append(fields, "callback", c.URL, "delivery", DeliveryID(sessionNews(id), job.EventSessionEnded, c.URL))
+		size += callbackCost + 2*textCost(len(c.URL))
+	}
 	word, err := openSessionScript.Run(ctx, s.lasting, tenant, script.Args{
 		"id": id, "now": now, "due": now.Add(sweepDelay), "key": key, "options": hashAsked(asked), "over_budget": overBudget != nil, "most_sessions": most,
-		"size": sessionCost + textCost(len(b)), "most_recorded": mostRecorded,
+		"size": size, "most_recorded": mostRecorded,
 	}, fields...).Text()
 	gone, isGone := strings.CutPrefix(word, "gone ")
 	switch {
@@ -249,7 +256,7 @@ func (s *Store) someSessions(ctx context.Context, tenant string, after Position,
 func parseSession(tenant, id string, f map[string]string) (Session, error) {
 	x := Session{
 		ID: id, Tenant: tenant, State: job.SessionStatus(f["state"]), Worker: f["worker"], Execution: f["turn"],
-		EndReason: f["reason"], EndedBecause: f["message"], Over: f["over"],
+		EndReason: f["reason"], EndedBecause: f["message"], Over: f["over"], Callback: f["callback"],
 	}
 	r := fields{of: "session " + id, f: f}
 	x.Generation, x.Executions = int(r.number("generation")), r.number("executions")

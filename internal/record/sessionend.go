@@ -32,7 +32,7 @@ func (s *Store) endSession(ctx context.Context, id, worker string, end job.Sessi
 	}
 	word, err := endSessionScript.Run(ctx, s.lasting, tenant, script.Args{
 		"id": id, "now": s.now(), "worker": worker, "reason": end.Reason, "message": end.Message, "expired": expired,
-		"event": MessageID("session "+id, job.EventSessionEnded), "default_retention": s.retention,
+		"event": MessageID(sessionNews(id), job.EventSessionEnded), "default_retention": s.retention,
 	}).Text()
 	if err != nil {
 		return fmt.Errorf("end session: %w", err)

@@ -56,7 +56,7 @@ var visits = map[string]visit{
 	"DELETE /v1/batches/{id}":                             {path: "/v1/batches/<batch>"},
 	"GET /v1/batches/{id}/results":                        {path: "/v1/batches/<batch>/results"},
 	"GET /v1/jobs/{id}/events":                            {path: "/v1/jobs/<id>/events", headers: []string{"Last-Event-ID: end", "Last-Event-ID: 1-1"}},
-	"GET /v1/deliveries":                                  {path: "/v1/deliveries?job=<id>"},
+	"GET /v1/deliveries":                                  {path: "/v1/deliveries?job=<id>", also: []string{"/v1/deliveries?session=<session>"}},
 	"GET /v1/deliveries/{id}":                             {path: "/v1/deliveries/<delivery>"},
 	"POST /v1/deliveries/{id}/redeliver":                  {path: "/v1/deliveries/<delivery>/redeliver"},
 	"POST /v1/endpoints":                                  {path: "/v1/endpoints", shared: true, body: `{"url":"https://hooks.example.com/"}`},

@@ -45,12 +45,30 @@ func (c *Client) RunDeliveries(ctx context.Context, id string) ([]producer.Deliv
 	return c.deliveriesOf(ctx, id, job.EventPipelineCompleted, r.Callback)
 }
 
+// SessionDeliveries is [producer.Sessions.SessionDeliveries].
+func (c *Client) SessionDeliveries(ctx context.Context, id string) ([]producer.Delivery, error) {
+	x, err := c.session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := c.records.SessionDeliveries(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return c.deliveriesThere(ctx, ids)
+}
+
 func (c *Client) deliveriesOf(ctx context.Context, id, event, callback string) ([]producer.Delivery, error) {
-	list := []producer.Delivery{}
 	ids, err := c.records.DeliveriesOf(ctx, c.tenant, id, event, callback)
 	if err != nil {
 		return nil, err
 	}
+	return c.deliveriesThere(ctx, ids)
+}
+
+// deliveriesThere returns the deliveries of these ids, as far as they exist.
+func (c *Client) deliveriesThere(ctx context.Context, ids []string) ([]producer.Delivery, error) {
+	list := []producer.Delivery{}
 	for _, did := range ids {
 		d, err := c.GetDelivery(ctx, did)
 		switch {
@@ -73,8 +91,9 @@ func (c *Client) GetDelivery(ctx context.Context, id string) (producer.Delivery,
 	if d.IsEvent() {
 		return producer.Delivery{}, job.ErrNoDelivery // it is to become some
 	}
+	of, _ := record.ParseNews(c.tenant, d.News)
 	wire := producer.Delivery{
-		ID: d.ID, MessageID: d.MessageID(), EndpointID: d.EndpointID, JobID: d.JobID, BatchID: d.BatchID, RunID: d.RunID, Event: d.Event, URL: d.URL,
+		ID: d.ID, MessageID: d.MessageID(), EndpointID: d.EndpointID, JobID: d.JobID, BatchID: d.BatchID, RunID: d.RunID, SessionID: of.SessionID, Event: d.Event, URL: d.URL,
 		State: string(d.State), Attempt: d.Attempt, CreatedAt: d.Created, LastStatus: d.LastStatus, LastError: d.LastError, Attempts: d.Log,
 	}
 	if d.State == record.Pending {

@@ -48,7 +48,10 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 		return job.Session{}, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions: no worker that isolates by gvisor has them", Allowed: "none"}}
 	}
 	spec := s.Spec(job.SessionExecution{Code: "0"}) // a session is bounded as a job is
-	spec.Metadata = s.Metadata
+	spec.Metadata, spec.Callback = s.Metadata, nil
+	if s.Callback != nil { // whatever it is told of
+		spec.Callback = &job.Callback{URL: s.Callback.URL}
+	}
 	checked, limits, err := v.check(ctx, spec)
 	if err != nil {
 		return job.Session{}, err
@@ -199,7 +202,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	// The session's own limits and environment were checked as it began.
 	asked := job.Spec{
 		Runtime: x.Settings.Runtime, Source: cmp.Or(e.Code, "\n"), Files: e.Files, Entrypoint: noFile, Limits: job.Limits{SourceKB: x.Settings.Limits.SourceKB},
-		Callback: e.Callback, Metadata: e.Metadata,
+		Callback: x.Settings.Spec(e).Callback, Metadata: e.Metadata, // the hosts that callbacks may lead to can have become fewer
 	}
 	if asked, _, err = v.check(ctx, asked); err == nil {
 		asked, err = c.pinInputs(ctx, asked, x.Settings.Limits)

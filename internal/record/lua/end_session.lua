@@ -16,7 +16,7 @@
 -- @answer later    it lives on
 -- @answer stale    it is another worker's
 
-local state, held_by, retention, expires = unpack(call('HMGET', session_key(id), 'state', 'worker', 'retention', 'expires'))
+local state, held_by, retention, expires, callback, delivery = unpack(call('HMGET', session_key(id), 'state', 'worker', 'retention', 'expires', 'callback', 'delivery'))
 if not state then return 'missing' end
 if state == 'ended' then return 'ended' end
 if worker ~= '' and held_by ~= worker then return 'stale' end
@@ -26,4 +26,4 @@ call('HDEL', held, id)
 call('PUBLISH', 'gb:done', id) -- somebody may wait until it is ready
 call('ZADD', sessionwork, now, id)
 if held_by and worker == '' then call('PUBLISH', 'gb:turn:' .. held_by, id) end
-return 'ok ' .. tell('session.ended', nil, nil, event, now, 'news', 'session ' .. id, 'expires', string.format('%.0f', now + (tonumber(retention) or default_retention)))
+return 'ok ' .. tell('session.ended', callback, delivery, event, now, 'news', 'session ' .. id, 'expires', string.format('%.0f', now + (tonumber(retention) or default_retention)))
