@@ -116,15 +116,20 @@ func (b *builder) buildMissing(ctx context.Context, missing []Runtime, built map
 	return nil
 }
 
-// rootImages makes what sandboxes have as their root: infra/root-images.sh says what it does.
+// rootImages makes what sandboxes have as their root.
 func (b *builder) rootImages(ctx context.Context, chosen []Runtime) error {
-	args := slices.Clone(b.RootImages[1:])
+	var images []string
 	for _, r := range chosen {
-		args = append(args, r.Image())
+		images = append(images, r.Image())
 	}
-	cmd := exec.CommandContext(ctx, b.RootImages[0], args...)
+	return MakeRootImages(ctx, b.RootImages, images, b.Out)
+}
+
+// MakeRootImages makes root images of images, with the command of infra/root-images.sh, which says what it does.
+func MakeRootImages(ctx context.Context, command, images []string, out io.Writer) error {
+	cmd := exec.CommandContext(ctx, command[0], slices.Concat(command[1:], images)...)
 	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = b.Out, &stderr // it takes seconds for each, and says so
+	cmd.Stdout, cmd.Stderr = out, &stderr // it takes seconds for each, and says so
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("make root images: %s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.Bytes())
 	}

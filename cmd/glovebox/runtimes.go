@@ -30,11 +30,11 @@ var (
 func (a *app) runtimesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtimes",
-		Short: "List the languages that jobs can use, and build their images",
+		Short: "List the languages that jobs can use, and build or move their images",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.runtimesListCommand(), a.runtimesBuildCommand())
+	cmd.AddCommand(a.runtimesListCommand(), a.runtimesBuildCommand(), a.runtimesPushCommand(), a.runtimesPullCommand())
 	return cmd
 }
 
