@@ -279,5 +279,8 @@ func where(r producer.Runtime) string {
 	if r.Isolation.Or() != job.GVisor {
 		return "(none: isolation " + string(r.Isolation) + ")"
 	}
+	if r.ImageDigest == "" {
+		return "(built when a job asks for it)"
+	}
 	return strings.TrimPrefix(r.Image, "localhost/glovebox/")
 }
