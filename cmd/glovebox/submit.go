@@ -166,7 +166,7 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 const explainLater = 3 * time.Second
 
 // explainWait says, once it takes long, that a job waits for its runtime to be built, if it does, until the function that it returns is called.
-func (a *app) explainWait(ctx context.Context, jobs producer.Runtimes, runtime string) (stop func()) {
+func (a *app) explainWait(ctx context.Context, jobs producer.Catalog, runtime string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
