@@ -86,7 +86,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildAtOnce: images are built side by side, but for those that are made from others'.
+// TestBuildAtOnce: images are built side by side, except for those that are made from others'.
 func TestBuildAtOnce(t *testing.T) { // not beside others: Podman can't list images while one is removed
 	gbtest.Require(t, "podman")
 	meeting, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
