@@ -115,9 +115,6 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := s.data.writeEnv(s.localURL, s.user.name, s.Isolation, hooks); err != nil {
 		return err
 	}
-	if err := s.welcome(ctx); err != nil && ctx.Err() == nil {
-		return err
-	}
 	unbuild, err := s.buildWhenAsked(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -126,6 +123,9 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unbuild()) }()
+	if err := s.welcome(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
 	<-ctx.Done()
 	s.say("\nStopping (Ctrl-C again kills at once)…\n")
 	return nil
