@@ -167,22 +167,22 @@ func classroom(t *testing.T, runs int, apiEnv ...string) (overloaded int) {
 }
 
 // inOrder expects the jobs to have left the queue in the order in which they came. One whose worker could not run it at first came in again.
-func inOrder(t *testing.T, jobs []job.Record) {
+func inOrder(t *testing.T, jobs []job.Summary) {
 	t.Helper()
-	again := func(j job.Record) bool { return j.Attempt > 1 }
+	again := func(j job.Summary) bool { return j.Attempt > 1 }
 	for _, j := range jobs {
 		if again(j) {
 			t.Logf("job %s was tried %d times", j.ID, j.Attempt)
 		}
 	}
 	jobs = slices.DeleteFunc(slices.Clone(jobs), again)
-	left := func(j job.Record) time.Time { // the queue: it started, or was canceled
+	left := func(j job.Summary) time.Time { // the queue: it started, or was canceled
 		if j.Timing.StartedAt != nil {
 			return *j.Timing.StartedAt
 		}
 		return *j.Timing.FinishedAt
 	}
-	slices.SortFunc(jobs, func(a, b job.Record) int { return a.Timing.CreatedAt.Compare(b.Timing.CreatedAt) })
+	slices.SortFunc(jobs, func(a, b job.Summary) int { return a.Timing.CreatedAt.Compare(b.Timing.CreatedAt) })
 	latest := 0 // of those that came early enough, the one that left last
 	for i, early := 0, 0; i < len(jobs); i++ {
 		for ; jobs[i].Timing.CreatedAt.Sub(jobs[early].Timing.CreatedAt) > overtaking; early++ {
@@ -197,7 +197,7 @@ func inOrder(t *testing.T, jobs []job.Record) {
 }
 
 // logLongest logs, by runtime, what the programs used that took longest, of those that ended and of those that met a limit.
-func (g *glovebox) logLongest(t *testing.T, jobs []job.Record) {
+func (g *glovebox) logLongest(t *testing.T, jobs []job.Summary) {
 	t.Helper()
 	longest := map[string]job.Result{}
 	for _, j := range jobs {
@@ -217,7 +217,7 @@ func (g *glovebox) logLongest(t *testing.T, jobs []job.Record) {
 }
 
 // count is the jobs that ran to their end, and those that were canceled. Any other job fails the test.
-func (g *glovebox) count(t *testing.T) (ended, canceled []job.Record) {
+func (g *glovebox) count(t *testing.T) (ended, canceled []job.Summary) {
 	t.Helper()
 	o := producer.ListOptions{Limit: 200}
 	for {

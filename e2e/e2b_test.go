@@ -331,7 +331,7 @@ func TestE2BLeaves(t *testing.T) {
 	left := make(chan error, 2)
 	listed := func(status job.Status, n int) bool {
 		page, err := g.client.ListExecutions(t.Context(), sandbox, producer.SessionListOptions{})
-		of := slices.DeleteFunc(page.Jobs, func(j job.Record) bool { return j.Status != status })
+		of := slices.DeleteFunc(page.Jobs, func(j job.Summary) bool { return j.Status != status })
 		return err == nil && len(of) == n
 	}
 	for _, status := range []job.Status{job.Running, job.Queued} {

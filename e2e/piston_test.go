@@ -337,7 +337,7 @@ func TestPistonLeaves(t *testing.T) {
 	}()
 	listed := func(status job.Status) bool {
 		page, err := g.client.List(t.Context(), producer.ListOptions{})
-		return err == nil && slices.ContainsFunc(page.Jobs, func(j job.Record) bool { return j.Status == status })
+		return err == nil && slices.ContainsFunc(page.Jobs, func(j job.Summary) bool { return j.Status == status })
 	}
 	gbtest.Eventually(t, "it runs", func() bool { return listed(job.Running) })
 	leave()

@@ -37,11 +37,11 @@ func (c *chaos) allEnded(accepted int) bool {
 }
 
 // stored reads every record there is.
-func (c *chaos) stored() map[string]record.Job {
+func (c *chaos) stored() map[string]record.Record {
 	ctx, cancel := context.WithTimeout(c.tb.Context(), 30*time.Second)
 	defer cancel()
 	const prefix = "gb:{default}:job:"
-	jobs := map[string]record.Job{}
+	jobs := map[string]record.Record{}
 	keys := c.records.Redis().Scan(ctx, 0, prefix+"*", 1000).Iterator()
 	for keys.Next(ctx) {
 		id := strings.TrimPrefix(keys.Val(), prefix)
@@ -59,7 +59,7 @@ func (c *chaos) stored() map[string]record.Job {
 }
 
 // result is the one that the record holds or points to.
-func (c *chaos) result(j record.Job) (r job.Result, err error) {
+func (c *chaos) result(j record.Record) (r job.Result, err error) {
 	b := j.Result
 	if b == nil {
 		if b, err = os.ReadFile(filepath.Join(c.s3.Dir, bucket, j.ResultRef)); err != nil {
@@ -273,7 +273,7 @@ func (c *chaos) count(left []string) {
 
 // compareCost holds what the tenant's usage has against the sum over all results: each job that has a cost is counted once, to the
 // billionth, whoever died as it ended.
-func (c *chaos) compareCost(jobs map[string]record.Job) {
+func (c *chaos) compareCost(jobs map[string]record.Record) {
 	count, nano := int64(0), int64(0)
 	for id, j := range jobs {
 		r, err := c.result(j)
@@ -307,7 +307,7 @@ func (c *chaos) failed() map[string]int {
 }
 
 // judge says whether the job came to what it deserves.
-func (c *chaos) judge(j record.Job, r job.Result) {
+func (c *chaos) judge(j record.Record, r job.Result) {
 	n, err := strconv.Atoi(j.Metadata["n"])
 	if err != nil {
 		c.problem("job %s: metadata %v", j.ID, j.Metadata)

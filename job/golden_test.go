@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 			},
 			Groups: []job.GroupResult{{Name: "secret", Verdict: job.Accepted, Score: 1, MaxScore: 2}},
 		},
-		"record.json": job.Record{
+		"record.json": job.Summary{
 			ID: "default-x", Status: job.Running, Runtime: job.Runtime{Name: "python"}, Priority: job.Normal,
 			Timing: job.Timing{CreatedAt: at, RunAt: &at, Deadline: &at, StartedAt: &at}, Attempt: 1, Metadata: map[string]string{"k": "v"},
 		},

@@ -115,7 +115,7 @@ func (d Decision) Check() error {
 
 // Pending is a job that waits for a decision, as its approver sees it.
 type Pending struct {
-	Record
+	Summary
 
 	// Spec is what will run; nil in a list. Values of secrets are not in it.
 	Spec *Spec `json:"spec,omitempty" doc:"What will run, once it is approved. Absent in a list."`

@@ -208,9 +208,9 @@ const (
 	Low    Priority = "low"
 )
 
-// Record is the state of a job that has no result yet, as GET answers it. Once the
+// Summary is the state of a job that has no result yet, as GET answers it. Once the
 // job has ended, GET answers its [Result], which has all of these fields too but priority.
-type Record struct {
+type Summary struct {
 	ID       string   `json:"id"`
 	Status   Status   `json:"status"`
 	Runtime  Runtime  `json:"runtime"`

@@ -20,9 +20,9 @@ type Approvals interface {
 	// Approve lets it run. The decision names the input hash that was shown: where the job is another one by now, or was never that, it fails with
 	// job.ErrOtherInput. It fails with job.ErrOwnApproval for a job that was submitted with the same token, job.ErrNotHeld where it was decided about
 	// before, job.ErrNotFound or job.Invalid.
-	Approve(ctx context.Context, id string, d job.Decision) (job.Record, error)
+	Approve(ctx context.Context, id string, d job.Decision) (job.Summary, error)
 	// Reject ends it as canceled. It fails as Approve does.
-	Reject(ctx context.Context, id string, d job.Decision) (job.Record, error)
+	Reject(ctx context.Context, id string, d job.Decision) (job.Summary, error)
 }
 
 var _ Approvals = (*Client)(nil)
@@ -48,13 +48,13 @@ func (c *Client) Approval(ctx context.Context, id string) (p job.Pending, err er
 }
 
 // Approve is [Approvals.Approve].
-func (c *Client) Approve(ctx context.Context, id string, d job.Decision) (r job.Record, err error) {
+func (c *Client) Approve(ctx context.Context, id string, d job.Decision) (r job.Summary, err error) {
 	err = c.send(ctx, http.MethodPost, approvalsPath+"/"+url.PathEscape(id)+"/approve", d, &r)
 	return r, err
 }
 
 // Reject is [Approvals.Reject].
-func (c *Client) Reject(ctx context.Context, id string, d job.Decision) (r job.Record, err error) {
+func (c *Client) Reject(ctx context.Context, id string, d job.Decision) (r job.Summary, err error) {
 	err = c.send(ctx, http.MethodPost, approvalsPath+"/"+url.PathEscape(id)+"/reject", d, &r)
 	return r, err
 }

@@ -84,7 +84,7 @@ func TestRun(t *testing.T) {
 	var asked []string
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("Prefer"))
-		var answer any = job.Record{ID: id, Status: job.Running}
+		var answer any = job.Summary{ID: id, Status: job.Running}
 		if len(asked) == 3 {
 			answer = job.Result{ID: id, Status: job.Succeeded, Stdout: "hello"}
 		}

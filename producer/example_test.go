@@ -204,7 +204,7 @@ func ExampleBatches() {
 // against the API itself.
 func startAPI() (url string) {
 	const path = "/v1/jobs/default-aaaaaaaaaaaaaaaaaaaaaaaaaa"
-	record := job.Record{ID: "default-aaaaaaaaaaaaaaaaaaaaaaaaaa", Status: job.Queued}
+	record := job.Summary{ID: "default-aaaaaaaaaaaaaaaaaaaaaaaaaa", Status: job.Queued}
 	result := job.Result{ID: record.ID, Status: job.Succeeded, Stdout: "hello\n", Artifacts: []job.Artifact{{Name: "squares.csv", Size: 8}}}
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, status int, v any) {
@@ -231,9 +231,9 @@ func startAPI() (url string) {
 		answer(w, http.StatusAccepted, record)
 	})
 	mux.HandleFunc("GET /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
-		page := producer.JobPage{Jobs: []job.Record{}, Next: "next"}
+		page := producer.JobPage{Jobs: []job.Summary{}, Next: "next"}
 		if r.FormValue("cursor") == "next" {
-			page = producer.JobPage{Jobs: []job.Record{record}}
+			page = producer.JobPage{Jobs: []job.Summary{record}}
 		}
 		answer(w, http.StatusOK, page)
 	})

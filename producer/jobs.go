@@ -36,7 +36,7 @@ type Jobs interface {
 
 // Job is a job as it is now: its record, and once it has ended its result.
 type Job struct {
-	job.Record
+	job.Summary
 	// Result is nil until the job has ended.
 	Result *job.Result
 }
@@ -50,14 +50,14 @@ func (j Job) MarshalJSON() ([]byte, error) {
 	if j.Result != nil {
 		return json.Marshal(j.Result)
 	}
-	return json.Marshal(j.Record)
+	return json.Marshal(j.Summary)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. A record made from a result has no
 // priority.
 func (j *Job) UnmarshalJSON(b []byte) error {
 	*j = Job{}
-	if err := json.Unmarshal(b, &j.Record); err != nil {
+	if err := json.Unmarshal(b, &j.Summary); err != nil {
 		return err
 	}
 	if j.ID == "" || j.Status == "" {

@@ -417,7 +417,7 @@ func (s suite) purge(t *testing.T) {
 		}
 	}
 	page, err := s.jobs.List(t.Context(), producer.ListOptions{Limit: 200})
-	if err != nil || slices.ContainsFunc(page.Jobs, func(r job.Record) bool { return r.ID == j.ID }) {
+	if err != nil || slices.ContainsFunc(page.Jobs, func(r job.Summary) bool { return r.ID == j.ID }) {
 		t.Errorf("listed: got %v, %v", page.Jobs, err)
 	}
 	if left := s.w.Kept(t, "tenants/default/jobs/"+j.ID+"/"); len(left) > 0 {

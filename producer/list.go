@@ -51,7 +51,7 @@ type JobPage struct {
 	// Jobs are what they were when they were listed, newest first: results are not in
 	// them. There can be fewer than asked for, or none, on a page that is not the last:
 	// one looks at a bounded number of jobs.
-	Jobs []job.Record `json:"jobs" nullable:"false" doc:"Records of jobs, newest first. There can be fewer than limit, or none, on a page that is not the last."`
+	Jobs []job.Summary `json:"jobs" nullable:"false" doc:"Records of jobs, newest first. There can be fewer than limit, or none, on a page that is not the last."`
 	// Next is the Cursor of the next page, "" on the last.
 	Next string `json:"next_cursor,omitempty" doc:"The cursor of the next page; absent on the last."`
 }

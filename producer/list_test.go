@@ -14,7 +14,7 @@ import (
 )
 
 // all lists every job that the options fit, page by page.
-func all(t *testing.T, jobs everything, o producer.ListOptions) (list []job.Record) {
+func all(t *testing.T, jobs everything, o producer.ListOptions) (list []job.Summary) {
 	t.Helper()
 	for range 100 {
 		page, err := jobs.List(t.Context(), o)
@@ -34,7 +34,7 @@ func all(t *testing.T, jobs everything, o producer.ListOptions) (list []job.Reco
 	return nil
 }
 
-func ids(list []job.Record) []string {
+func ids(list []job.Summary) []string {
 	var ids []string
 	for _, j := range list {
 		ids = append(ids, j.ID)
@@ -67,7 +67,7 @@ func (s suite) list(t *testing.T) {
 		t.Errorf("got %+v", some[0])
 	}
 	j, err := s.jobs.Get(t.Context(), running.ID)
-	if diff := cmp.Diff(j.Record, some[1]); err != nil || diff != "" {
+	if diff := cmp.Diff(j.Summary, some[1]); err != nil || diff != "" {
 		t.Errorf("a listed job differs from the same by its id: %v %s", err, diff)
 	}
 	if got := all(t, s.jobs, producer.ListOptions{Since: began, Runtime: "bash"}); len(got) != 0 {

@@ -64,8 +64,8 @@ func (s suite) problems(t *testing.T) {
 
 	// A submission is a job as if all of the problem had come with it.
 	j, err := s.jobs.Submit(ctx, job.Spec{Problem: stored.Digest, Runtime: "python3", Source: "def roman(n): pass", Limits: job.Limits{WallMS: 3000}, Metadata: map[string]string{"student": "42"}})
-	if err != nil || j.Record.Problem != stored.Digest {
-		t.Fatalf("submit: got %+v, %v", j.Record, err)
+	if err != nil || j.Summary.Problem != stored.Digest {
+		t.Fatalf("submit: got %+v, %v", j.Summary, err)
 	}
 	taken := s.w.Start(t, j.ID)
 	want := job.Spec{
@@ -80,7 +80,7 @@ func (s suite) problems(t *testing.T) {
 		t.Errorf("got %+v, %v, want the problem in its result", ended.Result, err)
 	}
 	page, err := s.jobs.(producer.Lister).List(ctx, producer.ListOptions{})
-	if err != nil || !slices.ContainsFunc(page.Jobs, func(r job.Record) bool { return r.ID == j.ID && r.Problem == stored.Digest }) {
+	if err != nil || !slices.ContainsFunc(page.Jobs, func(r job.Summary) bool { return r.ID == j.ID && r.Problem == stored.Digest }) {
 		t.Errorf("got %+v, %v, want the problem in the list", page.Jobs, err)
 	}
 

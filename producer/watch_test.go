@@ -99,7 +99,7 @@ func (w *watching) over() {
 }
 
 // publish is what a worker does with the next events of its epoch.
-func publish(t *testing.T, w *producertest.Env, j record.Job, first int, events ...record.Event) {
+func publish(t *testing.T, w *producertest.Env, j record.Record, first int, events ...record.Event) {
 	t.Helper()
 	if err := w.Worker.Publish(t.Context(), j, first, events); err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func TestWatchOverBrokenConnections(t *testing.T) {
 func TestWatchOfAJobThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	id := job.NewID("default")
-	result, err := json.Marshal(producer.Job{Record: job.Record{ID: id, Status: job.Succeeded}, Result: &job.Result{ID: id, Status: job.Succeeded}})
+	result, err := json.Marshal(producer.Job{Summary: job.Summary{ID: id, Status: job.Succeeded}, Result: &job.Result{ID: id, Status: job.Succeeded}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ const (
 // watch returns a context that ends with errCanceled when somebody cancels the job, with
 // errDeadline at its deadline, and with errLost when the job was taken from this worker. It
 // starts events when somebody watches the job. It reads the record when wake says so, and first after a while.
-func (w *Worker) watch(life context.Context, j record.Job, wake <-chan struct{}, events *eventPublisher, first time.Duration) (context.Context, context.CancelFunc) {
+func (w *Worker) watch(life context.Context, j record.Record, wake <-chan struct{}, events *eventPublisher, first time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(life)
 	forget := func() {}
 	if !j.Deadline.IsZero() {
@@ -96,7 +96,7 @@ func (w *Worker) watch(life context.Context, j record.Job, wake <-chan struct{},
 
 // recheckJob returns the record of j as it is now. It fails with errCanceled or errLost if the
 // run of j is to end.
-func (w *Worker) recheckJob(ctx context.Context, j record.Job) (record.Job, error) {
+func (w *Worker) recheckJob(ctx context.Context, j record.Record) (record.Record, error) {
 	now, err := w.Records.Get(ctx, j.ID)
 	switch {
 	case errors.Is(err, job.ErrNotFound):

@@ -26,7 +26,7 @@ const (
 // The spec says what the sandbox needs. So memory for the spec is taken first. If there is none
 // for the sandbox then, the spec's is given back, and the job waits for both at once: jobs that
 // each hold one and wait for the other would wait for ever.
-func (w *Worker) admit(ctx context.Context, j record.Job, keys artifacts.Keys) (_ job.Spec, release func(), err error) {
+func (w *Worker) admit(ctx context.Context, j record.Record, keys artifacts.Keys) (_ job.Spec, release func(), err error) {
 	if j.Spec != nil {
 		if err := approved(j, []byte(j.SpecText)); err != nil {
 			return job.Spec{}, nil, err
@@ -94,7 +94,7 @@ func (w *Worker) reserved(mb int64) (release func()) {
 }
 
 // readSpec reads what the job's owner submitted from S3.
-func (w *Worker) readSpec(ctx context.Context, j record.Job, keys artifacts.Keys) (job.Spec, error) {
+func (w *Worker) readSpec(ctx context.Context, j record.Record, keys artifacts.Keys) (job.Spec, error) {
 	b, err := w.Objects.GetBytes(ctx, keys.Spec(), maxSpecBytes)
 	if err != nil {
 		return job.Spec{}, fmt.Errorf("read spec: %w", err)
@@ -110,7 +110,7 @@ func (w *Worker) readSpec(ctx context.Context, j record.Job, keys artifacts.Keys
 }
 
 // approved fails where somebody let the job run with another spec than this: what was approved is what runs.
-func approved(j record.Job, spec []byte) error {
+func approved(j record.Record, spec []byte) error {
 	if err := j.CheckApproved(spec); err != nil {
 		return &inputError{&job.Error{Code: job.CodeInputChanged, Message: "the job is not the one that was approved"}}
 	}

@@ -61,7 +61,7 @@ func TestLargeSpecsCount(t *testing.T) {
 func TestApproved(t *testing.T) {
 	t.Parallel()
 	g := start(t, func(*worker.Config) {})
-	held := func(source string) (j record.Job, keys artifacts.Keys) {
+	held := func(source string) (j record.Record, keys artifacts.Keys) {
 		t.Helper()
 		spec := job.Spec{Runtime: "bash", Source: source, Limits: job.Limits{WallMS: 60_000}}
 		id := job.NewID("default")
@@ -88,7 +88,7 @@ func TestApproved(t *testing.T) {
 		}
 		return j, keys
 	}
-	approve := func(j record.Job) {
+	approve := func(j record.Record) {
 		t.Helper()
 		if err := g.records.Approve(t.Context(), j, job.Approval{Rule: "r", By: "somebody", InputHash: j.Hold.InputHash}); err != nil {
 			t.Fatal(err)

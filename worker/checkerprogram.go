@@ -43,7 +43,7 @@ var checkerFiles = map[string][]string{
 
 // newCheckerProgram returns the checker of a job whose checker is a program, isolated as the job is. program are the limits of what it
 // judges. An error that is an inputError is the job's.
-func (w *Worker) newCheckerProgram(ctx context.Context, j record.Job, graded job.Spec, program job.Limits) (*checkerProgram, error) {
+func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded job.Spec, program job.Limits) (*checkerProgram, error) {
 	checker := *graded.Checker
 	spec := checker.Program.Spec()
 	runtime, ok := w.Runtimes.Lookup(spec.Runtime)

@@ -16,7 +16,7 @@ type placeError struct{ reason *job.Error }
 func (e *placeError) Error() string { return e.reason.Message }
 
 // place says where an execution that was taken is executed: its context, and what others the session has. It fails with a [*placeError].
-func (h *heldSession) place(j record.Job) (in sandbox.Context, beside map[string]int, err error) {
+func (h *heldSession) place(j record.Record) (in sandbox.Context, beside map[string]int, err error) {
 	in = sandbox.Context{Name: cmp.Or(j.Place.Context, job.MainContext), Generation: j.Generation}
 	beside = map[string]int{}
 	for _, c := range j.Contexts {

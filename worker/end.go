@@ -49,7 +49,7 @@ func (w *Worker) persist(life context.Context, id string, do func(context.Contex
 
 // endRecord ends the record. nil means that e is the job's end, even if it already was and only
 // the answer got lost.
-func (w *Worker) endRecord(life context.Context, j record.Job, e record.Ending) error {
+func (w *Worker) endRecord(life context.Context, j record.Record, e record.Ending) error {
 	return w.persist(life, j.ID, func(ctx context.Context) error {
 		err := w.Records.End(ctx, j, e)
 		if !errors.Is(err, job.ErrEnded) {
@@ -75,7 +75,7 @@ func lost(err error) bool {
 
 // afterEnd logs what endRecord came to, and deletes what this try stored if it is certain that
 // no record points to it.
-func (w *Worker) afterEnd(ctx context.Context, j record.Job, status job.Status, err error) {
+func (w *Worker) afterEnd(ctx context.Context, j record.Record, status job.Status, err error) {
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
 	switch {
 	case err == nil:
@@ -92,7 +92,7 @@ func (w *Worker) afterEnd(ctx context.Context, j record.Job, status job.Status, 
 // if that was asked or its deadline has passed. It goes back to the queue at no cost when the
 // worker is shutting down or can run no job at all. Otherwise it costs one of its attempts. What
 // the job stored is deleted last: it may take long, and nobody has to wait for it.
-func (w *Worker) requeueOrEnd(life context.Context, j record.Job, cause error, used spent) {
+func (w *Worker) requeueOrEnd(life context.Context, j record.Record, cause error, used spent) {
 	switch {
 	case errors.Is(cause, errLost):
 		w.Log.Info("job was taken from this worker", "job_id", j.ID, "epoch", j.Epoch)
@@ -106,7 +106,7 @@ func (w *Worker) requeueOrEnd(life context.Context, j record.Job, cause error, u
 	w.discard(context.WithoutCancel(life), j)
 }
 
-func (w *Worker) requeue(life context.Context, j record.Job, cause error) {
+func (w *Worker) requeue(life context.Context, j record.Record, cause error) {
 	log := w.Log.With("job_id", j.ID, "epoch", j.Epoch)
 	cost, delay := w.cost(life, j, cause)
 	switch cost {
@@ -142,7 +142,7 @@ const (
 
 // cost returns what the failure costs the job, and the delay before it is tried again, in which
 // whatever failed can come back.
-func (w *Worker) cost(life context.Context, j record.Job, cause error) (record.Cost, time.Duration) {
+func (w *Worker) cost(life context.Context, j record.Record, cause error) (record.Cost, time.Duration) {
 	if errors.Is(cause, errDrained) {
 		return record.CostNothing, 0
 	}
@@ -168,7 +168,7 @@ type spent struct {
 }
 
 // endUnrun ends a job that did not run to its end, and returns how: only the record holds its result. What it has used until then counts.
-func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status, problem *job.Error, used spent) record.Ending {
+func (w *Worker) endUnrun(life context.Context, j record.Record, status job.Status, problem *job.Error, used spent) record.Ending {
 	if status == job.Canceled && problem == nil {
 		if now, err := w.Records.Get(context.WithoutCancel(life), j.ID); err == nil {
 			problem = now.CancelReason // said after the job was started
@@ -198,7 +198,7 @@ func (w *Worker) endUnrun(life context.Context, j record.Job, status job.Status,
 
 // discard deletes what this epoch of the job stored. What it can't delete in time, the
 // sweeper finds.
-func (w *Worker) discard(ctx context.Context, j record.Job) {
+func (w *Worker) discard(ctx context.Context, j record.Record) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()
 	if now, err := w.Records.Get(ctx, j.ID); err == nil && now.Epoch == j.Epoch && now.Worker != w.ID {

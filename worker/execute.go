@@ -62,7 +62,7 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 
 // execute is the path of a job: run it, store what it made, end its record. An error in
 // between is Glovebox's, and the job goes back to the queue.
-func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{}) {
+func (w *Worker) execute(life context.Context, j record.Record, wake <-chan struct{}) {
 	events := w.eventPublisher(j)
 	defer events.finish()
 	ctx, stop := w.watch(life, j, wake, events, recheckInterval)
@@ -96,7 +96,7 @@ func (w *Worker) execute(life context.Context, j record.Job, wake <-chan struct{
 
 // run runs the job in a sandbox and stores everything that it made. A panic counts as an
 // error: otherwise asynq would call again and again, and no attempt would be spent.
-func (w *Worker) run(ctx context.Context, j record.Job, events *eventPublisher) (_ record.Ending, used spent, err error) {
+func (w *Worker) run(ctx context.Context, j record.Record, events *eventPublisher) (_ record.Ending, used spent, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("run job: panic: %v\n%s", v, debug.Stack())
@@ -189,7 +189,7 @@ func (w *Worker) traceSandbox(ctx context.Context, began time.Time, t sandbox.Ti
 }
 
 // storeSubmission writes what was submitted to be graded by a stored problem, beside the result: the record forgets it at the job's end.
-func (w *Worker) storeSubmission(ctx context.Context, j record.Job, keys artifacts.Keys, spec job.Spec, out *output) error {
+func (w *Worker) storeSubmission(ctx context.Context, j record.Record, keys artifacts.Keys, spec job.Spec, out *output) error {
 	if spec.Problem == "" {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (w *Worker) storeSubmission(ctx context.Context, j record.Job, keys artifac
 }
 
 // storeResult writes result.json, and returns the record's end.
-func (w *Worker) storeResult(ctx context.Context, j record.Job, keys artifacts.Keys, result job.Result, out *output) (record.Ending, error) {
+func (w *Worker) storeResult(ctx context.Context, j record.Record, keys artifacts.Keys, result job.Result, out *output) (record.Ending, error) {
 	b, err := job.Marshal(result)
 	if err != nil {
 		return record.Ending{}, fmt.Errorf("encode result: %w", err)
@@ -239,7 +239,7 @@ func reason(err error) metrics.Failure {
 }
 
 // program returns what the sandbox runs.
-func (w *Worker) program(ctx context.Context, j record.Job, spec job.Spec, input *attest.Input) (sandbox.Program, job.Runtime, error) {
+func (w *Worker) program(ctx context.Context, j record.Record, spec job.Spec, input *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if spec.Image != "" {
 		return w.imageProgram(ctx, j, spec, input)
 	}

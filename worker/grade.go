@@ -14,7 +14,7 @@ import (
 
 // grade runs the program on the job's tests, and judges it. One sandbox does for all of them, unless the
 // program ends it: then the tests that are left get another one, as often as [maxLost].
-func (w *Worker) grade(ctx context.Context, j record.Job, spec job.Spec, program sandbox.Program) (*grader, sandbox.Outcome, error) {
+func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, program sandbox.Program) (*grader, sandbox.Outcome, error) {
 	g, err := newGrader(ctx, w, j, spec, program.Limits)
 	if err != nil {
 		return nil, sandbox.Outcome{}, err
@@ -125,7 +125,7 @@ func checkerOf(spec job.Spec) job.Checker {
 }
 
 // newGrader judges a job's program, of which nothing was run yet.
-func newGrader(ctx context.Context, w *Worker, j record.Job, spec job.Spec, limits job.Limits) (*grader, error) {
+func newGrader(ctx context.Context, w *Worker, j record.Record, spec job.Spec, limits job.Limits) (*grader, error) {
 	judgement, err := grading.NewJudgement(spec.Tests, spec.Groups)
 	if err != nil {
 		return nil, fmt.Errorf("grade: %w", err)

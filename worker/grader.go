@@ -20,7 +20,7 @@ import (
 // Answers are read here, and go nowhere else.
 type grader struct {
 	worker    *Worker
-	job       record.Job
+	job       record.Record
 	tests     []job.Test
 	passes    int // of each, at most
 	limits    job.Limits

@@ -131,7 +131,7 @@ func TestGradeLostSandboxWithChecker(t *testing.T) {
 			if strings.Contains(c.script, " ") {
 				spec.Checker.Passes = 2
 			}
-			g, o, err := w.grade(t.Context(), record.Job{Tenant: "default"}, spec, sandbox.Program{Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
+			g, o, err := w.grade(t.Context(), record.Record{Tenant: "default"}, spec, sandbox.Program{Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func TestGradeLostSandboxes(t *testing.T) {
 			for i := range 6 {
 				spec.Tests = append(spec.Tests, job.Test{Name: fmt.Sprint(i), Args: []string{"a"}, Answer: "a"})
 			}
-			g, o, err := w.grade(t.Context(), record.Job{}, spec, sandbox.Program{Compile: []string{"cc"}, Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
+			g, o, err := w.grade(t.Context(), record.Record{}, spec, sandbox.Program{Compile: []string{"cc"}, Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestGradeFileGone(t *testing.T) {
 		for i := range 3 {
 			spec.Tests = append(spec.Tests, job.Test{Name: fmt.Sprint(i), Args: []string{"a"}, Answer: "a"})
 		}
-		g, o, err := w.grade(t.Context(), record.Job{}, spec, sandbox.Program{Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
+		g, o, err := w.grade(t.Context(), record.Record{}, spec, sandbox.Program{Limits: job.Limits{WallMS: 1000, CPUMS: 1000}})
 		var input *inputError
 		if c.want == "" {
 			if !errors.As(err, &input) {
@@ -262,7 +262,7 @@ func TestJudgeEndsWithItsContext(t *testing.T) {
 func judging(t *testing.T, spec job.Spec) *grader {
 	t.Helper()
 	w := &Worker{Config: Config{SpoolDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}}
-	g, err := newGrader(t.Context(), w, record.Job{Tenant: "default"}, spec, job.Limits{WallMS: 1000, CPUMS: 1000})
+	g, err := newGrader(t.Context(), w, record.Record{Tenant: "default"}, spec, job.Limits{WallMS: 1000, CPUMS: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

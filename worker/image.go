@@ -86,7 +86,7 @@ func (w *Worker) images(ctx context.Context) ([]string, error) {
 
 // imageProgram returns what the sandbox runs in an image that the job brings. The api has
 // checked that the image is allowed; this worker doesn't rely on that.
-func (w *Worker) imageProgram(ctx context.Context, j record.Job, spec job.Spec, input *attest.Input) (sandbox.Program, job.Runtime, error) {
+func (w *Worker) imageProgram(ctx context.Context, j record.Record, spec job.Spec, input *attest.Input) (sandbox.Program, job.Runtime, error) {
 	if !slices.Contains(w.Images, spec.Image) || len(spec.Command) == 0 {
 		return sandbox.Program{}, job.Runtime{}, imageError(spec.Image, "is not allowed by the operator of the worker that got the job", nil)
 	}

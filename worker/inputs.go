@@ -21,7 +21,7 @@ import (
 // inputs returns the files of the job's directory and the name of the one that is run. Files in
 // the bucket go into the sandbox while they are read, and are hashed on their way. So all of
 // files[] go in the order in which they are hashed.
-func (w *Worker) inputs(ctx context.Context, j record.Job, spec job.Spec, runtimeFile string, input *attest.Input) (files []sandbox.File, entrypoint string, err error) {
+func (w *Worker) inputs(ctx context.Context, j record.Record, spec job.Spec, runtimeFile string, input *attest.Input) (files []sandbox.File, entrypoint string, err error) {
 	entrypoint = entrypointOf(spec, runtimeFile)
 	if err := spec.CheckSource(entrypoint); err != nil { // the api didn't know this worker's runtimes
 		return nil, "", &inputError{&job.Error{Code: job.CodeInputConflict, Message: err.Error()}}
@@ -69,7 +69,7 @@ type teeReadCloser struct {
 }
 
 // input returns one file, which the spec holds or the bucket.
-func (w *Worker) input(ctx context.Context, j record.Job, f job.File) (sandbox.File, error) {
+func (w *Worker) input(ctx context.Context, j record.Record, f job.File) (sandbox.File, error) {
 	if !f.Kept() {
 		content, err := f.Bytes()
 		return sandbox.File{Name: f.Name, Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {

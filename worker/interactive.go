@@ -12,11 +12,11 @@ import (
 // interactive reads what a job is sent while it runs, which its record keeps: a worker that has the job again sends it all again.
 type interactive struct {
 	worker *Worker
-	job    record.Job
+	job    record.Record
 	lost   int // how many inputs were sent that Redis has no more
 }
 
-func (w *Worker) interactive(j record.Job) *interactive { return &interactive{worker: w, job: j} }
+func (w *Worker) interactive(j record.Record) *interactive { return &interactive{worker: w, job: j} }
 
 // Next waits for what comes behind the first n inputs. It bears with a Redis that is away.
 func (i *interactive) Next(ctx context.Context, n int) ([]job.Input, error) {

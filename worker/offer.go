@@ -82,7 +82,7 @@ func (w *Worker) queues() map[string]int {
 
 // noLongerOffers reports whether the job failed because its image has left this host since the
 // worker last said what it offers. The worker then says what it still offers.
-func (w *Worker) noLongerOffers(ctx context.Context, j record.Job, cause error) bool {
+func (w *Worker) noLongerOffers(ctx context.Context, j record.Record, cause error) bool {
 	if !errors.Is(cause, sandbox.ErrNoImage) && !errors.Is(cause, sandbox.ErrImageRefused) {
 		return false
 	}

@@ -61,7 +61,7 @@ type eventPublisher struct {
 	endSent       bool           // EventEnd is published
 }
 
-func (w *Worker) eventPublisher(j record.Job) *eventPublisher {
+func (w *Worker) eventPublisher(j record.Record) *eventPublisher {
 	return newEventPublisher(func(ctx context.Context, first int, events []record.Event) error {
 		return w.Records.Publish(ctx, j, first, events)
 	}, j.Attempts, w.Log.With("job_id", j.ID, "epoch", j.Epoch))

@@ -11,7 +11,7 @@ import (
 )
 
 // result returns what the job's owner is shown of the outcome.
-func (w *Worker) result(j record.Job, runtime job.Runtime, o sandbox.Outcome, out *output) job.Result {
+func (w *Worker) result(j record.Record, runtime job.Runtime, o sandbox.Outcome, out *output) job.Result {
 	r := j.Failure(o.Status, nil, time.Now())
 	r.Metadata = j.Metadata
 	r.Timing.StartupMS = o.Startup.Milliseconds()

@@ -50,7 +50,7 @@ func (w *Worker) withRecords(t *testing.T) {
 }
 
 // taken is a session of this worker with an execution that it has just taken.
-func (w *Worker) taken(t *testing.T) (*heldSession, record.Job) {
+func (w *Worker) taken(t *testing.T) (*heldSession, record.Record) {
 	t.Helper()
 	ctx, settings := t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 1000}}
 	x, err := w.Records.OpenSession(ctx, "default", settings, nil)
@@ -212,7 +212,7 @@ func TestInputReadAgain(t *testing.T) {
 	w.Objects = objects
 	sum := strings.Repeat("a", 64)
 	spec := job.Spec{Runtime: "python", Source: "1", Files: []job.File{{Name: "a", Upload: sum, SHA256: sum, Size: 400 << 10}}}
-	given := &turn{session: &heldSession{worker: w, log: w.Log}, job: record.Job{ID: job.NewID("default"), Tenant: "default", Spec: &spec}}
+	given := &turn{session: &heldSession{worker: w, log: w.Log}, job: record.Record{ID: job.NewID("default"), Tenant: "default", Spec: &spec}}
 	for range 3 {
 		if _, err := given.file(t.Context(), spec.Files[0]); err == nil {
 			t.Fatal("half of a file was taken for it")

@@ -19,7 +19,7 @@ import (
 // turn is an execution of a session, while it runs.
 type turn struct {
 	session *heldSession
-	job     record.Job
+	job     record.Record
 	keys    artifacts.Keys
 	out     *output
 	events  *eventPublisher
@@ -35,12 +35,12 @@ type turn struct {
 
 // turnEnd is how an execution ended.
 type turnEnd struct {
-	job    record.Job
+	job    record.Record
 	ending record.Ending
 }
 
 // begin makes ready what an execution that has a slot needs besides the sandbox.
-func (h *heldSession) begin(j record.Job) (sandbox.Turn, error) {
+func (h *heldSession) begin(j record.Record) (sandbox.Turn, error) {
 	failpoint.Hit(failpoint.BeforeStart)
 	w := h.worker
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)

@@ -185,7 +185,7 @@ func (g *glovebox) submitAsIs(spec job.Spec) string {
 }
 
 // state waits until the job is in one of the wanted states, or has ended.
-func (g *glovebox) state(id string, want ...job.Status) record.Job {
+func (g *glovebox) state(id string, want ...job.Status) record.Record {
 	g.t.Helper()
 	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		j, err := g.records.Get(g.t.Context(), id)

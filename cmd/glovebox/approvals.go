@@ -142,7 +142,7 @@ func (a *app) showPending(p job.Pending) error {
 }
 
 // decideCommand is one of the two decisions.
-func (a *app) decideCommand(use, short, long, example string, decide func(producer.Approvals, context.Context, string, job.Decision) (job.Record, error)) *cobra.Command {
+func (a *app) decideCommand(use, short, long, example string, decide func(producer.Approvals, context.Context, string, job.Decision) (job.Summary, error)) *cobra.Command {
 	var d job.Decision
 	cmd := &cobra.Command{
 		Use:     use,

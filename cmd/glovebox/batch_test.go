@@ -46,7 +46,7 @@ func newBatchTest(t *testing.T) *batchTest {
 
 // work ends jobs until the test does: one whose source is "fail" fails, and each leaves a file.
 func (b *batchTest) work() {
-	b.endJobs(func(j record.Job) {
+	b.endJobs(func(j record.Record) {
 		b.End(b.t, j, map[string]string{"out/n.txt": j.Spec.Source}, func(r *job.Result) {
 			r.Stdout, r.Usage.WallMS = j.Spec.Source, 7
 			if j.Spec.Source == "fail" {
@@ -58,7 +58,7 @@ func (b *batchTest) work() {
 }
 
 // endJobs starts jobs until the test ends, as a worker would, and has each ended.
-func (b *batchTest) endJobs(end func(record.Job)) {
+func (b *batchTest) endJobs(end func(record.Record)) {
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(b.t.Context())
 	b.t.Cleanup(func() { cancel(); <-done })

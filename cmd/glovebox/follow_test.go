@@ -75,7 +75,7 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	w := newPlayed(t)
 	run := func(args ...string) *command { return w.run(t.Context(), "print(1)", args...) }
-	publish := func(j record.Job, first int, events ...record.Event) {
+	publish := func(j record.Record, first int, events ...record.Event) {
 		t.Helper()
 		if err := w.Worker.Publish(t.Context(), j, first, events); err != nil {
 			t.Fatal(err)

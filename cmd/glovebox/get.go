@@ -84,7 +84,7 @@ func (a *app) show(j producer.Job) error {
 	w := a.table()
 	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	line("job", "%s", j.ID)
-	status := stateNow(j.Record, time.Now())
+	status := stateNow(j.Summary, time.Now())
 	if r := j.Result; r != nil {
 		status = strings.TrimSpace(headline(*r) + " " + timing(*r))
 	}

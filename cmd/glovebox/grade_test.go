@@ -19,7 +19,7 @@ import (
 // with after a #, it prints the answer, something else, takes that many milliseconds, crashes or does
 // not compile. e2e has the same on real sandboxes.
 func (b *batchTest) judges() {
-	b.endJobs(func(j record.Job) {
+	b.endJobs(func(j record.Record) {
 		b.End(b.t, j, nil, func(r *job.Result) {
 			if err := judged(*j.Spec, r); err != nil {
 				b.t.Errorf("judge: %v", err)

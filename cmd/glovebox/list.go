@@ -73,7 +73,7 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 
 // collect reads pages until there are so many jobs.
 func collect(ctx context.Context, jobs producer.Lister, o producer.ListOptions, limit int) (producer.JobPage, error) {
-	all := producer.JobPage{Jobs: []job.Record{}}
+	all := producer.JobPage{Jobs: []job.Summary{}}
 	for {
 		o.Limit = min(limit-len(all.Jobs), producer.MaxPage)
 		page, err := jobs.List(ctx, o)
@@ -118,7 +118,7 @@ func (a *app) sayMore(next string) error {
 }
 
 // stateNow is the job's status, and for one that is to run later when.
-func stateNow(j job.Record, now time.Time) string {
+func stateNow(j job.Summary, now time.Time) string {
 	if at := j.Timing.RunAt; j.Status == job.Queued && at != nil && at.After(now) {
 		return "queued until " + at.Local().Format(time.DateTime)
 	}

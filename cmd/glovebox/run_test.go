@@ -13,7 +13,7 @@ import (
 )
 
 // starts waits for the job of a command, which is the only one that is queued, and starts it.
-func (p *played) starts(t *testing.T, c *command) record.Job {
+func (p *played) starts(t *testing.T, c *command) record.Record {
 	t.Helper()
 	var id string
 	gbtest.Eventually(t, "a job is queued", func() bool {

@@ -65,7 +65,7 @@ func TestRecords(t *testing.T) {
 		must(s.Create(ctx, id, job.Spec{Runtime: runtime, Callback: &job.Callback{URL: "https://example.com"}}, ""))
 		return id
 	}
-	start := func(id string, epoch int) record.Job {
+	start := func(id string, epoch int) record.Record {
 		t.Helper()
 		j, err := s.Start(ctx, id, epoch, "w1")
 		must(err)
@@ -248,7 +248,7 @@ func TestHandler(t *testing.T) {
 func BenchmarkJob(b *testing.B) {
 	r := NewRegistry("v1")
 	w, records := NewWorker(r, []string{"bash", "node", "python"}), NewRecords(r, []string{"bash", "node", "python"})
-	j := record.Job{Attempts: 1, Epoch: 1, Priority: job.Normal, Created: time.Now(), Started: time.Now().Add(time.Second)}
+	j := record.Record{Attempts: 1, Epoch: 1, Priority: job.Normal, Created: time.Now(), Started: time.Now().Add(time.Second)}
 	made := []job.Artifact{{Kind: job.KindChart, Size: 1000}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -58,7 +58,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	n := noted{r, map[string][]string{"glovebox_build_info": {"version"}}}
 	records := NewRecords(n, []string{"python"})
 	records.Accepted("python", job.Normal)
-	records.Started(record.Job{Attempts: 1, Epoch: 1, Priority: job.Normal, Released: time.Now()})
+	records.Started(record.Record{Attempts: 1, Epoch: 1, Priority: job.Normal, Released: time.Now()})
 	records.Requeued(record.CostAttempt)
 	records.TakenBack()
 	records.Ended("python", job.Succeeded)

@@ -85,7 +85,7 @@ func (m *Records) Accepted(runtime string, priority job.Priority) {
 
 // Started measures how long a job waited. Of later tries nobody would know how much of
 // the wait was a try before.
-func (m *Records) Started(j record.Job) {
+func (m *Records) Started(j record.Record) {
 	if j.Attempts == 1 && j.Epoch == 1 {
 		priority := oneOf(priorities, string(j.Priority))
 		m.pickup.WithLabelValues(priority).Observe(j.Queued().Seconds())

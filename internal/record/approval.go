@@ -45,7 +45,7 @@ func heldFields(h *Held) (fields []any, until string, size int, err error) {
 }
 
 // Approve lets a job run that is held as j has it. It fails with job.ErrNotFound or job.ErrNotHeld.
-func (s *Store) Approve(ctx context.Context, j Job, a job.Approval) error {
+func (s *Store) Approve(ctx context.Context, j Record, a job.Approval) error {
 	window, err := s.window(ctx, j.Tenant)
 	if err != nil {
 		return fmt.Errorf("approve job: %w", err)
@@ -77,7 +77,7 @@ func (s *Store) Approve(ctx context.Context, j Job, a job.Approval) error {
 }
 
 // Refuse ends a job that is held as canceled, for that reason. It fails with job.ErrNotFound or job.ErrNotHeld.
-func (s *Store) Refuse(ctx context.Context, j Job, reason *job.Error) error {
+func (s *Store) Refuse(ctx context.Context, j Record, reason *job.Error) error {
 	if j.State != job.Held {
 		return job.ErrNotHeld
 	}
@@ -93,7 +93,7 @@ func (s *Store) Refuse(ctx context.Context, j Job, reason *job.Error) error {
 }
 
 // HeldJobs returns a tenant's jobs that wait for a decision, as lists have them: first those that wait for the shortest time yet.
-func (s *Store) HeldJobs(ctx context.Context, tenant string, most int) ([]Job, error) {
+func (s *Store) HeldJobs(ctx context.Context, tenant string, most int) ([]Record, error) {
 	if !job.ValidTenant(tenant) {
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (s *Store) HeldJobs(ctx context.Context, tenant string, most int) ([]Job, e
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !ofTenant(id, tenant) })
 	held, err := s.readListed(ctx, tenant, ids)
-	return slices.DeleteFunc(held, func(j Job) bool { return j.State != job.Held || j.Hold == nil }), err
+	return slices.DeleteFunc(held, func(j Record) bool { return j.State != job.Held || j.Hold == nil }), err
 }
 
 // ErrApprovalExpired is why a job ended that nobody decided about in time.
@@ -120,7 +120,7 @@ func (w *Sweeper) sweepApprovals(ctx context.Context, tenants ...string) error {
 
 func (w *Sweeper) endUndecided(ctx context.Context, tenant string) error {
 	notHeld := func(s job.Status) bool { return s != job.Held }
-	return w.eachDueJob(ctx, tenant, approvalsKey(tenant), notHeld, func(j Job) error {
+	return w.eachDueJob(ctx, tenant, approvalsKey(tenant), notHeld, func(j Record) error {
 		err := w.Records.Refuse(ctx, j, ErrApprovalExpired)
 		if errors.Is(err, job.ErrNotHeld) || errors.Is(err, job.ErrNotFound) {
 			return nil // somebody else was quicker
@@ -131,7 +131,7 @@ func (w *Sweeper) endUndecided(ctx context.Context, tenant string) error {
 
 // readDecision reads what the record says of a decision about the job: one that is waited for, and one that was taken. A worker may have
 // spoiled either: then nobody can approve the job, and no worker runs it as approved, but it still ends.
-func (j *Job) readDecision(f map[string]string) {
+func (j *Record) readDecision(f map[string]string) {
 	if f["hold"] != "" || f["approval"] != "" {
 		j.SpecText = f["spec"]
 	}
@@ -147,7 +147,7 @@ func (j *Job) readDecision(f map[string]string) {
 }
 
 // CheckApproved fails with job.ErrOtherInput where somebody approved the job with another spec than this.
-func (j Job) CheckApproved(spec []byte) error {
+func (j Record) CheckApproved(spec []byte) error {
 	if j.Approval != nil && j.Approval.InputHash != HashInput(j.ID, spec) {
 		return job.ErrOtherInput
 	}

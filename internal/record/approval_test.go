@@ -13,7 +13,7 @@ import (
 )
 
 // heldJob creates a job that waits an hour for a decision.
-func (s *Store) heldJob(t *testing.T, spec job.Spec) Job {
+func (s *Store) heldJob(t *testing.T, spec job.Spec) Record {
 	t.Helper()
 	spec.Runtime = "bash"
 	id := job.NewID("default")
@@ -29,7 +29,7 @@ func (s *Store) heldJob(t *testing.T, spec job.Spec) Job {
 	return s.mustGet(t, id)
 }
 
-func (s *Store) mustGet(t *testing.T, id string) Job {
+func (s *Store) mustGet(t *testing.T, id string) Record {
 	t.Helper()
 	j, err := s.Get(t.Context(), id)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Store) mustGet(t *testing.T, id string) Job {
 	return j
 }
 
-func approvalOf(j Job) job.Approval {
+func approvalOf(j Record) job.Approval {
 	return job.Approval{Rule: j.Hold.Rule, By: "somebody", At: time.Now(), InputHash: j.Hold.InputHash}
 }
 
@@ -102,21 +102,21 @@ func TestHeldJob(t *testing.T) {
 func TestHeldJobEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		end  func(*Sweeper, Job) error
+		end  func(*Sweeper, Record) error
 		code string
 	}{
-		"rejected": {func(w *Sweeper, j Job) error {
+		"rejected": {func(w *Sweeper, j Record) error {
 			return w.Records.Refuse(t.Context(), j, &job.Error{Code: job.CodeRejected, Message: "no"})
 		}, job.CodeRejected},
-		"canceled": {func(w *Sweeper, j Job) error {
+		"canceled": {func(w *Sweeper, j Record) error {
 			return w.Records.EndUnrun(t.Context(), j.ID, j.Epoch, job.Canceled, &job.Error{Code: job.CodeCanceled})
 		}, job.CodeCanceled},
-		"expired": {func(w *Sweeper, _ Job) error {
+		"expired": {func(w *Sweeper, _ Record) error {
 			w.forward(time.Hour + time.Second)
 			w.pass(t.Context(), approvalPass, w.sweepApprovals)
 			return nil
 		}, job.CodeApprovalExpired},
-		"past its deadline": {func(w *Sweeper, _ Job) error {
+		"past its deadline": {func(w *Sweeper, _ Record) error {
 			w.forward(31 * time.Minute)
 			w.pass(t.Context(), approvalPass, w.sweepApprovals)
 			w.passDue(t.Context())

@@ -81,7 +81,7 @@ func (s *Store) mustCreate(t *testing.T, tenant string, priority job.Priority) s
 	return id
 }
 
-func (s *Store) mustStart(t *testing.T, id string, epoch int) Job {
+func (s *Store) mustStart(t *testing.T, id string, epoch int) Record {
 	t.Helper()
 	j, err := s.Start(t.Context(), id, epoch, "w")
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Store) mustStart(t *testing.T, id string, epoch int) Job {
 	return j
 }
 
-func (s *Store) mustEnd(t *testing.T, j Job) {
+func (s *Store) mustEnd(t *testing.T, j Record) {
 	t.Helper()
 	if err := s.End(t.Context(), j, Ending{Status: job.Succeeded, Result: []byte("{}")}); err != nil {
 		t.Fatal(err)

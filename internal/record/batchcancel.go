@@ -83,14 +83,14 @@ func (s *Store) cancelJobs(ctx context.Context, b Batch, reason *job.Error) erro
 		if err != nil {
 			return err
 		}
-		jobs = slices.DeleteFunc(jobs, func(j Job) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
+		jobs = slices.DeleteFunc(jobs, func(j Record) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
 		errs = append(errs, s.cancelMany(ctx, jobs, reason))
 	}
 	return errors.Join(append(errs, s.Confirm(ctx))...)
 }
 
 // cancelMany cancels jobs in one round trip. One that has ended meanwhile is left as it is. The caller has replicas confirm it.
-func (s *Store) cancelMany(ctx context.Context, jobs []Job, reason *job.Error) error {
+func (s *Store) cancelMany(ctx context.Context, jobs []Record, reason *job.Error) error {
 	why, word := &job.Error{Code: job.CodeCanceled, Message: "canceled with its batch before a worker took it"}, "1"
 	if reason != nil {
 		why, word = reason, reason.Code

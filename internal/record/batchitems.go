@@ -102,7 +102,7 @@ func (b Batch) Rejection(index int) *job.Error {
 
 // BatchJobs returns the records of n of the batch's jobs, from index first on; the ID of
 // one that does not exist, or no longer, is "".
-func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Job, error) {
+func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Record, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
 		return nil, job.ErrNotFound
@@ -115,7 +115,7 @@ func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Job, 
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("read jobs of batch: %w", err)
 	}
-	jobs := make([]Job, n)
+	jobs := make([]Record, n)
 	for i, r := range reads {
 		var err error
 		if jobs[i], err = r.job(); err != nil && !errors.Is(err, job.ErrNotFound) {

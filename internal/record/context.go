@@ -69,7 +69,7 @@ func (x Session) Context(name string) (job.SessionContext, bool) {
 }
 
 // readTaken reads what take_turn says of a session's contexts.
-func (j *Job) readTaken(generation, contexts any) error {
+func (j *Record) readTaken(generation, contexts any) error {
 	own, _ := generation.(string)
 	words, _ := contexts.([]any)
 	var err error

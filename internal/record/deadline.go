@@ -23,7 +23,7 @@ func (w *Sweeper) sweepDeadlines(ctx context.Context, tenants ...string) error {
 }
 
 func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
-	return w.eachDueJob(ctx, tenant, deadlineKey(tenant), job.Status.Final, func(j Job) error {
+	return w.eachDueJob(ctx, tenant, deadlineKey(tenant), job.Status.Final, func(j Record) error {
 		if j.State != job.Queued && j.State != job.Held {
 			return nil
 		}
@@ -33,7 +33,7 @@ func (w *Sweeper) endOverdue(ctx context.Context, tenant string) error {
 
 // eachDueJob calls end with each job that is due in an index of a tenant's. Entries without a job, or with one that is over for the
 // index, are taken out.
-func (w *Sweeper) eachDueJob(ctx context.Context, tenant, key string, over func(job.Status) bool, end func(Job) error) error {
+func (w *Sweeper) eachDueJob(ctx context.Context, tenant, key string, over func(job.Status) bool, end func(Record) error) error {
 	ids, err := w.due(ctx, key)
 	if err != nil {
 		return err

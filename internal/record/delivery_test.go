@@ -79,7 +79,7 @@ func TestDeliveryBacklog(t *testing.T) {
 }
 
 // endedWith is a job of the tenant that ended, and tells this URL.
-func endedWith(t *testing.T, s *Store, tenant, url string) Job {
+func endedWith(t *testing.T, s *Store, tenant, url string) Record {
 	t.Helper()
 	id := job.NewID(tenant)
 	if err := s.Create(t.Context(), id, job.Spec{Runtime: "python", Callback: &job.Callback{URL: url}}, ""); err != nil {

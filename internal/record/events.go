@@ -65,7 +65,7 @@ const (
 // Publish appends events of the epoch and worker that j names to its stream. The first
 // one's Seq is first; events that are there already, because an answer got lost, are not
 // appended twice. It fails with ErrStale when the job is another's, or has ended.
-func (s *Store) Publish(ctx context.Context, j Job, first int, events []Event) error {
+func (s *Store) Publish(ctx context.Context, j Record, first int, events []Event) error {
 	list := make([]any, 0, 3*len(events))
 	for _, e := range events {
 		list = append(list, string(e.Type), e.Offset, e.Data)

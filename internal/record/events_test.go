@@ -18,7 +18,7 @@ func stdout(offset int64, text string) record.Event {
 	return record.Event{Type: record.EventStdout, Offset: offset, Data: []byte(text)}
 }
 
-func publish(t *testing.T, s *record.Store, j record.Job, first int, events ...record.Event) {
+func publish(t *testing.T, s *record.Store, j record.Record, first int, events ...record.Event) {
 	t.Helper()
 	if err := s.Publish(t.Context(), j, first, events); err != nil {
 		t.Fatal(err)

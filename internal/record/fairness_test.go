@@ -465,7 +465,7 @@ func (m *model) start(t *testing.T, s *Store, id string) {
 func (m *model) end(t *testing.T, s *Store, id string) {
 	t.Helper()
 	j := m.jobs[id]
-	s.mustEnd(t, Job{ID: id, Tenant: m.name, Epoch: j.epoch, Worker: "w"})
+	s.mustEnd(t, Record{ID: id, Tenant: m.name, Epoch: j.epoch, Worker: "w"})
 	j.state = job.Succeeded
 }
 

@@ -132,7 +132,7 @@ func (w *Sweeper) sweepExpired(ctx context.Context, tenant, id, record string) e
 }
 
 // sweepAgain is when a job that has ended is to be swept once more.
-func (w *Sweeper) sweepAgain(j Job) time.Time {
+func (w *Sweeper) sweepAgain(j Record) time.Time {
 	now := w.Records.now()
 	if second := j.Finished.Add(secondSweepDelay); now.Before(second) {
 		return second

@@ -22,7 +22,7 @@ func (s *Store) taken(t *testing.T) (bytes int64) {
 	return bytes
 }
 
-func (s *Store) begun(t *testing.T) Job {
+func (s *Store) begun(t *testing.T) Record {
 	t.Helper()
 	id := job.NewID("default")
 	if err := s.Create(t.Context(), id, job.Spec{Runtime: "python"}, ""); err != nil {
@@ -32,7 +32,7 @@ func (s *Store) begun(t *testing.T) Job {
 }
 
 // print publishes so many pieces of 32 KiB, from event first on.
-func (s *Store) print(t *testing.T, j Job, first int, pieces int) {
+func (s *Store) print(t *testing.T, j Record, first int, pieces int) {
 	t.Helper()
 	for i := range pieces {
 		e := Event{Type: EventStdout, Offset: int64(first+i-1) << 15, Data: bytes.Repeat([]byte{'x'}, 32<<10)}
@@ -52,7 +52,7 @@ func TestEventsAreBoundedInSum(t *testing.T) {
 	silent, printing := s.begun(t), s.begun(t)
 	s.print(t, silent, 1, 8)
 	s.print(t, printing, 1, 8)
-	var ended []Job
+	var ended []Record
 	for i := range 16 { // 16 MiB and more, for a minute after their end as somebody watches them
 		j := s.begun(t)
 		if _, err := s.Watch(ctx, j.ID); err != nil {
@@ -100,14 +100,14 @@ func TestResultsAreBoundedInSum(t *testing.T) {
 	s, ctx := w.Records, t.Context()
 	s.lendMost = 4 << 20
 	large := bytes.Repeat([]byte{'x'}, MaxInline)
-	var jobs []Job
+	var jobs []Record
 	for range 100 {
 		jobs = append(jobs, s.done(t, job.Spec{}, Ending{Status: job.Succeeded, Result: large, ResultRef: "k"}))
 	}
 	if taken := s.taken(t); taken > s.lendMost || taken < s.lendMost/2 {
 		t.Errorf("results take %d bytes, want %d at most", taken, s.lendMost)
 	}
-	there := func(j Job) bool { return s.rdb.Exists(ctx, resultKey("default", j.ID)).Val() == 1 }
+	there := func(j Record) bool { return s.rdb.Exists(ctx, resultKey("default", j.ID)).Val() == 1 }
 	if i := slices.IndexFunc(jobs, there); i < 1 || !there(jobs[99]) {
 		t.Errorf("the first result that is there is that of job %d, want the last ones", i)
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // Get returns the record of a job, or job.ErrNotFound.
-func (s *Store) Get(ctx context.Context, id string) (Job, error) {
+func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return Job{}, job.ErrNotFound
+		return Record{}, job.ErrNotFound
 	}
 	pipe := s.rdb.Pipeline()
 	read := s.readJob(ctx, pipe, tenant, id)
@@ -28,7 +28,7 @@ func (s *Store) Get(ctx context.Context, id string) (Job, error) {
 		if redis.HasErrorPrefix(err, "WRONGTYPE") { // a worker has made another type of it
 			err = fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
-		return Job{}, fmt.Errorf("read job: %w", err)
+		return Record{}, fmt.Errorf("read job: %w", err)
 	}
 	return read.job()
 }
@@ -54,9 +54,9 @@ func (s *Store) readJob(ctx context.Context, pipe redis.Pipeliner, tenant, id st
 }
 
 // job is the record, or job.ErrNotFound, once the pipeline was executed.
-func (r jobRead) job() (Job, error) {
+func (r jobRead) job() (Record, error) {
 	if len(r.fields.Val()) == 0 {
-		return Job{}, job.ErrNotFound
+		return Record{}, job.ErrNotFound
 	}
 	j, err := parseJob(r.tenant, r.id, r.fields.Val())
 	if text := r.result.Val(); text != "" && j.State.Final() {
@@ -68,10 +68,10 @@ func (r jobRead) job() (Job, error) {
 // Start makes worker, which offers runtimes and images of these names (without any: all),
 // the one that runs this epoch of the job. It fails with job.ErrNotFound, ErrStale, job.ErrEnded,
 // ErrTaken, ErrNewer or a *NotOfferedError; then nothing has changed.
-func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, offered ...string) (Job, error) {
+func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, offered ...string) (Record, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
-		return Job{}, job.ErrNotFound
+		return Record{}, job.ErrNotFound
 	}
 	names := make([]any, len(offered))
 	for i, name := range offered {
@@ -81,15 +81,15 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, 
 		"id": id, "epoch": epoch, "worker": worker, "now": s.now(), "version": job.SpecVersion,
 	}, names...).Slice()
 	if err != nil {
-		return Job{}, fmt.Errorf("start job: %w", err)
+		return Record{}, fmt.Errorf("start job: %w", err)
 	}
 	if answer[0] == "not offered" {
 		name, _ := answer[1].(string) // nil where the record has neither runtime nor image
 		priority, _ := answer[2].(string)
-		return Job{}, &NotOfferedError{Name: name, Priority: job.Priority(priority)}
+		return Record{}, &NotOfferedError{Name: name, Priority: job.Priority(priority)}
 	}
 	if err := refused(answer[0].(string)); err != nil {
-		return Job{}, err
+		return Record{}, err
 	}
 	pairs := answer[1].([]any)
 	fields := make(map[string]string, len(pairs)/2)
@@ -168,7 +168,7 @@ const MaxInline = 64 << 10
 // End ends the job in the epoch and for the worker that j names: its result, its delivery and the
 // waiters' wake-up are one step. It fails with job.ErrNotFound, ErrStale or job.ErrEnded;
 // then another result is the job's, or will be.
-func (s *Store) End(ctx context.Context, j Job, e Ending) error {
+func (s *Store) End(ctx context.Context, j Record, e Ending) error {
 	answered := endScript.Run(ctx, s.lasting, j.Tenant, s.finishArgs(ctx, j, e, script.Args{"epoch": j.Epoch, "worker": j.Worker, "from": string(e.From)}))
 	answer, err := answered.Slice()
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Store) Cancel(ctx context.Context, id string, result []byte) (job.Statu
 }
 
 // finishArgs are the arguments that the scripts end and cancel share, and more.
-func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Args) script.Args {
+func (s *Store) finishArgs(ctx context.Context, j Record, e Ending, more script.Args) script.Args {
 	now := s.now()
 	a := script.Args{
 		"id": j.ID, "now": now, "status": string(e.Status),
@@ -242,7 +242,7 @@ func (s *Store) finishArgs(ctx context.Context, j Job, e Ending, more script.Arg
 
 // afterEnd gives a task to what the end of the job made due: those of its tenant's jobs
 // that it released, its delivery, and that of a batch which ended with it. What can't be enqueued is the sweeper's work.
-func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, answer []any) {
+func (s *Store) afterEnd(ctx context.Context, j Record, status job.Status, answer []any) {
 	s.observer.Ended(j.Runtime, status)
 	list, _ := answer[1].([]any)
 	if err := s.enqueueReleased(ctx, list); err != nil {
@@ -255,7 +255,7 @@ func (s *Store) afterEnd(ctx context.Context, j Job, status job.Status, answer [
 
 // afterUnconfirmed is afterEnd for an end that too few replicas have confirmed: the caller's next try finds it
 // done, and is told nothing of what it made due.
-func (s *Store) afterUnconfirmed(ctx context.Context, j Job, status job.Status, answered *redis.Cmd) {
+func (s *Store) afterUnconfirmed(ctx context.Context, j Record, status job.Status, answered *redis.Cmd) {
 	answer, ok := answered.Val().([]any)
 	if errors.Is(answered.Err(), redisconn.ErrUnconfirmed) && ok && len(answer) > 2 && answer[0] == "ok" {
 		s.afterEnd(ctx, j, status, answer)

@@ -79,7 +79,7 @@ const (
 // List returns jobs of a tenant, newest first, without specs and results, and where the
 // next page goes on: "" at the end. A page can hold fewer jobs than the limit, or none,
 // and not be the last one. A page looks at 500 jobs at most, by one command each.
-func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Job, next Position, err error) {
+func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Record, next Position, err error) {
 	if !job.ValidTenant(tenant) {
 		return nil, "", nil
 	}
@@ -101,7 +101,7 @@ func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Job, 
 		}
 	}
 	// Some may have moved on since they were found, and what a problem graded is not in the order of creation.
-	jobs = slices.DeleteFunc(jobs, func(j Job) bool {
+	jobs = slices.DeleteFunc(jobs, func(j Record) bool {
 		return !f.fits(look{j.State, j.Runtime, j.Session}) || !f.Since.IsZero() && ms(j.Created) < ms(f.Since)
 	})
 	return jobs, next, nil
@@ -209,7 +209,7 @@ var listed = []string{
 }
 
 // readListed reads what lists show. One that is no record, or that can't be read, is the zero Job.
-func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]Job, error) {
+func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]Record, error) {
 	pipe := s.rdb.Pipeline()
 	all := make([]*redis.SliceCmd, len(ids))
 	for i, id := range ids {
@@ -218,7 +218,7 @@ func (s *Store) readListed(ctx context.Context, tenant string, ids []string) ([]
 	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
 		return nil, err
 	}
-	jobs := make([]Job, len(ids))
+	jobs := make([]Record, len(ids))
 	for i, id := range ids {
 		fields := map[string]string{}
 		for n, v := range all[i].Val() {

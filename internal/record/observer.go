@@ -11,7 +11,7 @@ import (
 // and must not wait for anything.
 type Observer interface {
 	Accepted(runtime string, priority job.Priority)
-	Started(j Job)
+	Started(j Record)
 	Requeued(cost Cost)
 	// TakenBack is told of a job that was taken from a lost worker.
 	TakenBack()
@@ -28,7 +28,7 @@ type Observer interface {
 type unobserved struct{}
 
 func (unobserved) Accepted(string, job.Priority)                {}
-func (unobserved) Started(Job)                                  {}
+func (unobserved) Started(Record)                               {}
 func (unobserved) Requeued(Cost)                                {}
 func (unobserved) TakenBack()                                   {}
 func (unobserved) Ended(string, job.Status)                     {}

@@ -50,7 +50,7 @@ func create(t *testing.T, s *record.Store, spec job.Spec) string {
 	return id
 }
 
-func get(t *testing.T, s *record.Store, id string) record.Job {
+func get(t *testing.T, s *record.Store, id string) record.Record {
 	t.Helper()
 	j, err := s.Get(t.Context(), id)
 	if err != nil {
@@ -59,7 +59,7 @@ func get(t *testing.T, s *record.Store, id string) record.Job {
 	return j
 }
 
-func start(t *testing.T, s *record.Store, id string, epoch int, worker string) record.Job {
+func start(t *testing.T, s *record.Store, id string, epoch int, worker string) record.Record {
 	t.Helper()
 	j, err := s.Start(t.Context(), id, epoch, worker)
 	if err != nil {

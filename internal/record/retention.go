@@ -27,7 +27,7 @@ func (s *Store) retentionOf(spec job.Spec, t job.Terms) time.Duration {
 }
 
 // Expires is when a job that has ended is no longer kept.
-func (j Job) Expires() time.Time { return j.Finished.Add(j.Retention) }
+func (j Record) Expires() time.Time { return j.Finished.Add(j.Retention) }
 
 // Purge takes an ended job out of everything but what says which objects of it are
 // still to be deleted: they are due at once, and once they are gone, Forget says so. A

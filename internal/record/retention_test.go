@@ -19,7 +19,7 @@ import (
 const hook = "https://example.com/hook"
 
 // done is a job with a callback that a worker ended in epoch 1.
-func (s *Store) done(t *testing.T, spec job.Spec, e Ending) Job {
+func (s *Store) done(t *testing.T, spec job.Spec, e Ending) Record {
 	t.Helper()
 	id := job.NewID("default")
 	spec.Runtime, spec.Callback = "python", &job.Callback{URL: hook}

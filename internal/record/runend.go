@@ -87,7 +87,7 @@ func (s *Store) CancelRunJobs(ctx context.Context, r Run, ids []string) error {
 	if err != nil {
 		return err
 	}
-	var live []Job
+	var live []Record
 	for _, j := range jobs {
 		if j.State != "" && !j.State.Final() && !j.CancelRequested {
 			live = append(live, j)

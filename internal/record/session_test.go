@@ -55,7 +55,7 @@ func (s *Store) execute(t *testing.T, session, code string) (id string) {
 }
 
 // take is TakeTurn, which is to give this execution.
-func (s *Store) take(t *testing.T, session, done, want string) Job {
+func (s *Store) take(t *testing.T, session, done, want string) Record {
 	t.Helper()
 	j, err := s.TakeTurn(t.Context(), session, "w1", done, nil, Rest{Slot: true})
 	if err != nil || j.ID != want {

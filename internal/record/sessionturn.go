@@ -186,10 +186,10 @@ type Rest struct {
 // TakeTurn gives the worker that holds the session its next execution, which runs from now on. done is the one that it took
 // before and that has ended, or "", and lost are the contexts whose interpreters ended with that, and their generations. Without a slot it gives again what the worker has taken, and no other. It fails with ErrNoTurn, ErrTurnHeld, ErrNoSlot, ErrSpent, ErrUnended,
 // and with job.ErrNoSession or job.ErrSessionEnded where the worker holds the session no longer.
-func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, rest Rest) (Job, error) {
+func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[string]int, rest Rest) (Record, error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
-		return Job{}, job.ErrNoSession
+		return Record{}, job.ErrNoSession
 	}
 	var ended strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
@@ -199,7 +199,7 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[
 		"id": id, "worker": worker, "now": s.now(), "done": done, "lost": ended.String(), "slot": rest.Slot, "paused": rest.Paused,
 	}).Slice()
 	if err != nil {
-		return Job{}, fmt.Errorf("take execution: %w", err)
+		return Record{}, fmt.Errorf("take execution: %w", err)
 	}
 	switch answer[0] {
 	case "turn":
@@ -211,19 +211,19 @@ func (s *Store) TakeTurn(ctx context.Context, id, worker, done string, lost map[
 		}
 		return j, err
 	case "none":
-		return Job{}, ErrNoTurn
+		return Record{}, ErrNoTurn
 	case "unended":
-		return Job{}, ErrUnended
+		return Record{}, ErrUnended
 	case "waits":
-		return Job{}, ErrNoSlot
+		return Record{}, ErrNoSlot
 	case "spent":
-		return Job{}, ErrSpent
+		return Record{}, ErrSpent
 	case "held":
-		return Job{}, ErrTurnHeld
+		return Record{}, ErrTurnHeld
 	case "missing":
-		return Job{}, job.ErrNoSession
+		return Record{}, job.ErrNoSession
 	case "ended":
-		return Job{}, job.ErrSessionEnded
+		return Record{}, job.ErrSessionEnded
 	}
-	return Job{}, fmt.Errorf("take execution: the script answered %v", answer[0])
+	return Record{}, fmt.Errorf("take execution: the script answered %v", answer[0])
 }

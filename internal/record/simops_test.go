@@ -326,7 +326,7 @@ func (p *process) offers() []string {
 }
 
 // endRun ends a job or hands it back, as worker's execute does.
-func (l *lane) endRun(ctx context.Context, j Job) {
+func (l *lane) endRun(ctx context.Context, j Record) {
 	p, w := l.p, l.p.w
 	tries := 1 + w.rng.IntN(4)
 	if j.CancelRequested || w.chance(12) {
@@ -369,7 +369,7 @@ func (l *lane) endRun(ctx context.Context, j Job) {
 }
 
 // endWithout ends a job with a result that the record alone holds.
-func (l *lane) endWithout(ctx context.Context, j Job, status job.Status, tries int) {
+func (l *lane) endWithout(ctx context.Context, j Record, status job.Status, tries int) {
 	l.again(tries, func() error {
 		err := l.p.store.End(ctx, j, Ending{Status: status, Result: []byte(fmt.Sprintf(`{"without":%q}`, l.p.name)), Dirty: true})
 		if err == nil {

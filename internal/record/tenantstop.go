@@ -166,7 +166,7 @@ func (s *Store) stopJobs(ctx context.Context, tenant string, ids []string) (int,
 	if err != nil {
 		return 0, err
 	}
-	jobs = slices.DeleteFunc(jobs, func(j Job) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
+	jobs = slices.DeleteFunc(jobs, func(j Record) bool { return j.State.Final() || j.State == "" || j.CancelRequested })
 	return len(jobs), s.cancelMany(ctx, jobs, ErrTenantStopped)
 }
 

@@ -32,7 +32,7 @@ func TestUsage(t *testing.T) {
 		}
 		j := s.mustStart(t, id, 1)
 		used := job.Usage{CPUMS: r.Int64N(5000), WallMS: r.Int64N(10_000)}
-		end := func(j Job) error {
+		end := func(j Record) error {
 			nano := prices.Cost(used, 256)
 			cost := job.NewCost(nano)
 			b, err := job.Marshal(job.Result{ID: id, Usage: used, Cost: &cost})

@@ -30,7 +30,7 @@ var binary = strings.Repeat("\x01", 64<<10)
 // large submits a job whose result has 768 KiB as JSON.
 func (w *world) large(t *testing.T, token string) (id string) {
 	t.Helper()
-	var j job.Record
+	var j job.Summary
 	a := w.submit(t, `{"runtime":"python","source":"1"}`, as(token))
 	if err := json.Unmarshal(a.body, &j); err != nil || a.status != http.StatusAccepted {
 		t.Fatalf("submit: got %d %s, %v", a.status, a.body, err)

@@ -18,7 +18,7 @@ type approvalOutput struct{ Body job.Pending }
 
 type approvalsOutput struct{ Body producer.ApprovalList }
 
-type decidedOutput struct{ Body job.Record }
+type decidedOutput struct{ Body job.Summary }
 
 // approvalRoutes decide about jobs that a rule holds.
 func (a *API) approvalRoutes(h huma.API, d documenter) {
@@ -28,17 +28,17 @@ func (a *API) approvalRoutes(h huma.API, d documenter) {
 		"The job with what it would run, and the input_hash that a decision about it names.", d.problems(401, 403, 404, 409, 503)), a.getApproval)
 	for _, o := range []struct {
 		id, path, summary, description string
-		do                             func(context.Context, producer.Approvals, string, job.Decision) (job.Record, error)
+		do                             func(context.Context, producer.Approvals, string, job.Decision) (job.Summary, error)
 	}{
 		{
 			"approve-job", "/v1/approvals/{id}/approve", "Approve a job", "Lets a job run that a rule holds. The decision names the input_hash that was shown; where the job is another one, nothing is approved (409, other_input). Not with the token that submitted the job.",
-			func(ctx context.Context, c producer.Approvals, id string, d job.Decision) (job.Record, error) {
+			func(ctx context.Context, c producer.Approvals, id string, d job.Decision) (job.Summary, error) {
 				return c.Approve(ctx, id, d)
 			},
 		},
 		{
 			"reject-job", "/v1/approvals/{id}/reject", "Reject a job", "Ends a job that a rule holds as canceled, with error.code rejected. What holds for approving holds for this.",
-			func(ctx context.Context, c producer.Approvals, id string, d job.Decision) (job.Record, error) {
+			func(ctx context.Context, c producer.Approvals, id string, d job.Decision) (job.Summary, error) {
 				return c.Reject(ctx, id, d)
 			},
 		},

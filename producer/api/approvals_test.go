@@ -46,9 +46,9 @@ func newRuled(t *testing.T, own ...job.Rule) *ruled {
 }
 
 // held submits a job that is held, with that token.
-func (r *ruled) held(t *testing.T, token, source string) job.Record {
+func (r *ruled) held(t *testing.T, token, source string) job.Summary {
 	t.Helper()
-	var j job.Record
+	var j job.Summary
 	r.expecting(t, "POST", "/v1/jobs", fmt.Sprintf(`{"runtime":"python","source":%q}`, source), http.StatusAccepted, &j, as(token))
 	if j.Status != job.Held || j.Hold == nil || j.Hold.Rule != "careful" || j.Hold.Message != "somebody has to look" || len(j.Hold.InputHash) != 64 {
 		t.Fatalf("got %+v, want it held", j)
@@ -100,7 +100,7 @@ func TestApprove(t *testing.T) {
 	r.refused(t, r.decide(t, r.other, j.ID, "approve", own.Hold.InputHash, ""), http.StatusConflict, job.CodeOtherInput)
 
 	a := r.decide(t, r.reviewer, j.ID, "approve", j.Hold.InputHash, "looked at it")
-	var decided job.Record
+	var decided job.Summary
 	if err := json.Unmarshal(a.body, &decided); err != nil || a.status != http.StatusOK || decided.Status != job.Queued || decided.Hold != nil {
 		t.Fatalf("got %d %s", a.status, a.body)
 	}
@@ -155,7 +155,7 @@ func TestApprovedInputChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, j := range []job.Record{small, kept} {
+	for _, j := range []job.Summary{small, kept} {
 		swap(j.ID)
 		var p job.Pending
 		r.expecting(t, "GET", "/v1/approvals/"+j.ID, "", http.StatusOK, &p, as(r.reviewer))
@@ -201,7 +201,7 @@ func TestRulesOfAllWays(t *testing.T) {
 		}
 	}
 	// A key names one job, whatever became of the rules: what was accepted is not judged again.
-	var once, again job.Record
+	var once, again job.Summary
 	keyed := `{"runtime":"python","source":"careful","idempotency_key":"k"}`
 	r.expecting(t, "POST", "/v1/jobs", keyed, http.StatusAccepted, &once, as(r.agent))
 	r.expecting(t, "POST", "/v1/jobs", keyed, http.StatusAccepted, &again, as(r.agent))
@@ -268,7 +268,7 @@ func TestRulesOfAllWays(t *testing.T) {
 	var x job.Session
 	r.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","env":{"K":"v"}}`, http.StatusAccepted, &x, as(r.full(t)))
 	r.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"forbidden"}`, http.StatusForbidden, nil, as(r.agent))
-	var e job.Record
+	var e job.Summary
 	r.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"careful"}`, http.StatusAccepted, &e, as(r.agent))
 	p = job.Pending{}
 	r.expecting(t, "GET", "/v1/approvals/"+e.ID, "", http.StatusOK, &p, as(r.reviewer))

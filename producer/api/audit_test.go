@@ -37,7 +37,7 @@ func TestAudit(t *testing.T) {
 	began := time.Now().Add(-time.Second)
 	token, id := w.tenant(t, "acme", job.Terms{})
 	reader := w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeRead}})
-	var j job.Record
+	var j job.Summary
 	if err := json.Unmarshal(w.submit(t, `{"runtime":"python","source":"'the-code'"}`, as(token)).body, &j); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestContexts(t *testing.T) {
 		}
 	}
 	w.expecting(t, "PUT", path+"/contexts/main", ``, http.StatusOK, &made)
-	var first, second job.Record
+	var first, second job.Summary
 	w.expecting(t, "POST", path+"/execute", `{"code":"1","context":"js"}`, http.StatusAccepted, &first)
 	w.expecting(t, "POST", path+"/execute", `{"code":"1","context":"other","expect_generation":1}`, http.StatusAccepted, &second)
 	refused := func(method, path, body string, status int, code, field string) {

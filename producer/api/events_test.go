@@ -188,7 +188,7 @@ func TestWatchBeats(t *testing.T) {
 		c.AdminToken, c.Heartbeat = &admin, 20*time.Millisecond
 	})
 	owner, id := w.tenant(t, "owner", job.Terms{})
-	var r job.Record
+	var r job.Summary
 	a := w.submit(t, `{"runtime":"python","source":"1"}`, "Authorization: Bearer "+owner)
 	if err := json.Unmarshal(a.body, &r); err != nil {
 		t.Fatalf("%v in %s", err, a.body)

@@ -26,7 +26,7 @@ func (w *world) execute(t *testing.T, body string, headers ...string) answer {
 }
 
 // executed sends a request whose job a worker ends as change says.
-func (w *world) executed(t *testing.T, body string, change func(*job.Result)) (a answer, ran record.Job) {
+func (w *world) executed(t *testing.T, body string, change func(*job.Result)) (a answer, ran record.Record) {
 	t.Helper()
 	answered := make(chan answer, 1)
 	go func() {

@@ -29,7 +29,7 @@ func TestE2BBodyIsGivenBack(t *testing.T) {
 		_, err := w.try(watching, http.MethodPost, "/e2b/execute", strings.NewReader(`{"code":"1","ignored":"`+ignored+`"}`), "E2b-Sandbox-Id: "+made.SandboxID)
 		left <- err
 	}()
-	executions := func() []job.Record {
+	executions := func() []job.Summary {
 		page, err := w.Client.ListExecutions(t.Context(), made.SandboxID, producer.SessionListOptions{Limit: 10})
 		if err != nil {
 			t.Fatal(err)

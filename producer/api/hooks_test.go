@@ -50,7 +50,7 @@ func (w *world) hook(t *testing.T, settings string, headers ...string) producer.
 
 func jobs(t *testing.T, w *world, headers ...string) int {
 	t.Helper()
-	var page struct{ Jobs []job.Record }
+	var page struct{ Jobs []job.Summary }
 	a := w.do(t, "GET", "/v1/jobs?limit=200", http.NoBody, headers...)
 	if err := json.Unmarshal(a.body, &page); err != nil {
 		t.Fatal(err)

@@ -193,7 +193,7 @@ func TestOthersDoNotExist(t *testing.T) {
 	}
 	submit := func(spec string) string {
 		t.Helper()
-		var r job.Record
+		var r job.Summary
 		a := w.submit(t, spec, "Authorization: Bearer "+owner)
 		if err := json.Unmarshal(a.body, &r); err != nil || a.status != http.StatusAccepted {
 			t.Fatalf("submit: got %d %s, %v", a.status, a.body, err)

@@ -27,7 +27,7 @@ func TestSubmitImage(t *testing.T) {
 	w := newWorld(t)
 	w.Images(t) // a worker without a runtime
 	a := w.submit(t, `{"image":"`+producertest.Image+`","command":["/tool","-v"]}`)
-	var r job.Record
+	var r job.Summary
 	if err := json.Unmarshal(a.body, &r); err != nil || a.status != 202 || r.Runtime != (job.Runtime{Image: producertest.Image}) {
 		t.Fatalf("got %d %s, %v, want 202 with the image", a.status, a.body, err)
 	}
@@ -44,7 +44,7 @@ func TestSubmitAndGet(t *testing.T) {
 	w := newWorld(t)
 	w.Runtimes(t)
 	a := w.submit(t, `{"runtime":"python","source":"print('hello')","priority":"high","metadata":{"k":"v"}}`, "X-Request-Id: mine-1")
-	var r job.Record
+	var r job.Summary
 	if err := json.Unmarshal(a.body, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestDeliveries(t *testing.T) {
 	w := newWorld(t)
 	w.Runtimes(t)
 	a := w.submit(t, `{"runtime":"python","source":"1","callback":{"url":"https://example.com/hook"}}`)
-	var r job.Record
+	var r job.Summary
 	if err := json.Unmarshal(a.body, &r); err != nil || a.status != 202 {
 		t.Fatalf("got %d %s, %v", a.status, a.body, err)
 	}

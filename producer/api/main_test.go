@@ -169,7 +169,7 @@ func (w *world) submit(t *testing.T, spec string, headers ...string) answer {
 func (w *world) accepted(t *testing.T) string {
 	t.Helper()
 	a := w.submit(t, `{"runtime":"python","source":"print('hello')"}`)
-	var r job.Record
+	var r job.Summary
 	if err := json.Unmarshal(a.body, &r); err != nil || a.status != http.StatusAccepted {
 		t.Fatalf("submit: got %d %s, %v", a.status, a.body, err)
 	}

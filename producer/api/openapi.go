@@ -47,7 +47,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	})
 	h.UseMiddleware(a.authenticate, a.refuseLargeBody, offerBody)
 	d := documenter{schemas: schemas}
-	d.spec, d.record, d.result = d.schema(job.Spec{}), d.schema(job.Record{}), d.schema(job.Result{})
+	d.spec, d.record, d.result = d.schema(job.Spec{}), d.schema(job.Summary{}), d.schema(job.Result{})
 	d.problem = d.schema(producer.Problem{})
 
 	submit := d.operation("submit-job", http.MethodPost, "/v1/jobs", "Submit a job",

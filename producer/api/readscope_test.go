@@ -20,7 +20,7 @@ func TestArtifactsNeedRead(t *testing.T) {
 	all := as(w.token(t, producer.TokenRequest{}).Secret)
 	submits := as(w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeSubmit}}).Secret)
 	manages := as(w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeManage, job.ScopeSubmit}}).Secret)
-	var made job.Record
+	var made job.Summary
 	w.expecting(t, "POST", "/v1/jobs", `{"runtime":"python","source":"1"}`, http.StatusAccepted, &made, all)
 	w.End(t, w.Start(t, made.ID), map[string]string{"a.csv": "secret"}, nil)
 	var x job.Session

@@ -44,7 +44,7 @@ func TestSchedules(t *testing.T) {
 	if !paused.Paused || paused.NextAt != nil {
 		t.Errorf("paused: got %+v", paused)
 	}
-	var run job.Record
+	var run job.Summary
 	expect("POST", "/v1/schedules/nightly/run", "", http.StatusAccepted, &run)
 	spec := w.Start(t, run.ID).Spec
 	if spec.Callback.URL != "https://example.com/b" || spec.Metadata["a"] != "1" || spec.Metadata["b"] != "3" ||
@@ -61,7 +61,7 @@ func TestSchedules(t *testing.T) {
 	if len(fires.Fires) != 1 || !fires.Fires[0].Manual || fires.Fires[0].Job != run.ID {
 		t.Errorf("got fires %+v", fires)
 	}
-	keyed := func(name, key string, status int) (r job.Record) {
+	keyed := func(name, key string, status int) (r job.Summary) {
 		t.Helper()
 		a := w.do(t, "POST", "/v1/schedules/"+name+"/run", strings.NewReader(""), "Idempotency-Key: "+key)
 		if a.status != status {

@@ -72,7 +72,7 @@ func TestSessions(t *testing.T) {
 	} {
 		refused(path+"/execute", body, http.StatusUnprocessableEntity, field)
 	}
-	var first, second job.Record
+	var first, second job.Summary
 	expect("POST", path+"/execute", `{"code":"x = 1","wall_ms":1000}`, http.StatusAccepted, &first)
 	expect("POST", path+"/execute", `{"code":"print(x)"}`, http.StatusAccepted, &second)
 	if _, err := w.Worker.ClaimSession(ctx, x.ID, "w1"); err != nil {
@@ -238,7 +238,7 @@ func TestSessionKeys(t *testing.T) {
 	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","ttl_seconds":9}`, http.StatusConflict, nil, "Idempotency-Key: s1")
 	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python","idempotency_key":"s2"}`, http.StatusUnprocessableEntity, nil, "Idempotency-Key: s1")
 	path := "/v1/sessions/" + x.ID + "/execute"
-	var first, same job.Record
+	var first, same job.Summary
 	w.expecting(t, "POST", path, `{"code":"x = 1"}`, http.StatusAccepted, &first, "Idempotency-Key: e1")
 	w.expecting(t, "POST", path, `{"code":"x = 2"}`, http.StatusConflict, nil, "Idempotency-Key: e1")
 	if _, err := w.Worker.ClaimSession(t.Context(), x.ID, "w1"); err != nil {
@@ -268,7 +268,7 @@ func TestExecutionKeyOutlivesItsInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Runtimes(t)
-	var made, first, again job.Record
+	var made, first, again job.Summary
 	w.expecting(t, "POST", "/v1/jobs", `{"runtime":"python","source":"1"}`, http.StatusAccepted, &made)
 	w.End(t, w.Start(t, made.ID), map[string]string{"a.csv": "1"}, nil)
 	var x job.Session

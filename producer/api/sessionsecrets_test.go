@@ -43,7 +43,7 @@ func TestSessionSecrets(t *testing.T) {
 	if _, err := w.Worker.ClaimSession(t.Context(), x.ID, "w1"); err != nil {
 		t.Fatal(err)
 	}
-	var added job.Record
+	var added job.Summary
 	w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"1"}`, http.StatusAccepted, &added)
 	j, err := w.Worker.TakeTurn(t.Context(), x.ID, "w1", "", nil, record.Rest{Slot: true})
 	if err != nil || j.ID != added.ID || len(j.Spec.Secrets) > 0 {
@@ -58,7 +58,7 @@ func TestSessionSecrets(t *testing.T) {
 	if err := w.Worker.End(t.Context(), j, record.Ending{Status: ended.Status, Result: result}); err != nil {
 		t.Fatal(err)
 	}
-	var held job.Record
+	var held job.Summary
 	w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"look"}`, http.StatusAccepted, &held)
 	if held.Status != job.Held || held.Hold == nil || held.Hold.Rule != "careful" {
 		t.Errorf("got %+v, want it held", held)

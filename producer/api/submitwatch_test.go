@@ -89,7 +89,7 @@ func TestSubmitWithoutEvents(t *testing.T) {
 	w.Runtimes(t)
 	w.api.Drain()
 	a := w.do(t, "POST", "/v1/jobs", strings.NewReader(`{"runtime":"python","source":"1"}`), asEvents)
-	var r job.Record
+	var r job.Summary
 	if err := json.Unmarshal(a.body, &r); err != nil || a.status != http.StatusAccepted || r.ID == "" || a.header.Get("Location") != "/v1/jobs/"+r.ID {
 		t.Errorf("got %d %v %s, %v, want 202 with the record", a.status, a.header, a.body, err)
 	}

@@ -122,7 +122,7 @@ func TestTerms(t *testing.T) {
 		golden(t, "problems/"+name+".json", indented(t, a.body))
 	}
 	a := w.submit(t, `{"runtime":"python","source":"1","callback":{"url":"https://hooks.acme.example/x"}}`, as(token))
-	var r job.Record
+	var r job.Summary
 	if err := json.Unmarshal(a.body, &r); err != nil || a.status != 202 {
 		t.Fatalf("got %d %s, %v, want 202", a.status, a.body, err)
 	}
@@ -159,7 +159,7 @@ func TestTermsOfImages(t *testing.T) {
 		if a.status != c.want {
 			t.Errorf("%s: got %d %s, want %d", c.body, a.status, a.body, c.want)
 		}
-		var r job.Record
+		var r job.Summary
 		if c.token != images || a.status != 202 {
 			continue
 		}
@@ -233,7 +233,7 @@ func TestLinksOfADisabledTenant(t *testing.T) {
 	w := newWorld(t)
 	w.Runtimes(t)
 	token, _ := w.tenant(t, "acme", job.Terms{})
-	var r job.Record
+	var r job.Summary
 	a := w.submit(t, `{"runtime":"python","source":"1"}`, as(token))
 	if err := json.Unmarshal(a.body, &r); err != nil {
 		t.Fatalf("got %d %s, %v", a.status, a.body, err)

@@ -57,7 +57,7 @@ func (w *world) queued(t *testing.T, headers ...string) (id string) {
 	t.Helper()
 	gbtest.Eventually(t, "a job is queued", func() bool {
 		var page struct {
-			Jobs []job.Record `json:"jobs"`
+			Jobs []job.Summary `json:"jobs"`
 		}
 		a := w.do(t, http.MethodGet, "/v1/jobs?status=queued", http.NoBody, headers...)
 		if err := json.Unmarshal(a.body, &page); err != nil || len(page.Jobs) == 0 {
@@ -249,7 +249,7 @@ func (w *world) cancelled(t *testing.T, session *mcp.ClientSession) {
 		t.Errorf("got %v, want it cancelled", err)
 	}
 	gbtest.Eventually(t, "the job is cancelled", func() bool {
-		var j job.Record
+		var j job.Summary
 		return json.Unmarshal(w.do(t, http.MethodGet, "/v1/jobs/"+id, http.NoBody).body, &j) == nil && j.Status == job.Canceled
 	})
 }

@@ -34,7 +34,7 @@ func (w *world) executedInSession(t *testing.T, bodies ...string) (session strin
 	}
 	done := ""
 	for i, body := range bodies {
-		var added job.Record
+		var added job.Summary
 		w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", body, http.StatusAccepted, &added)
 		j, err := w.Worker.TakeTurn(ctx, x.ID, "w1", done, nil, record.Rest{Slot: true})
 		if err != nil || j.ID != added.ID {
@@ -74,7 +74,7 @@ func (w *world) executedInSession(t *testing.T, bodies ...string) (session strin
 			t.Fatal(err)
 		}
 	}
-	var canceled job.Record
+	var canceled job.Summary
 	w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"never"}`, http.StatusAccepted, &canceled)
 	w.expecting(t, "DELETE", "/v1/jobs/"+canceled.ID, "", http.StatusOK, nil)
 	return x.ID, append(ids, canceled.ID)

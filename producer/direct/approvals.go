@@ -37,8 +37,8 @@ func (c *Client) Pending(ctx context.Context, id string) (job.Pending, error) {
 	return listedPending(j), nil
 }
 
-func listedPending(j record.Job) job.Pending {
-	return job.Pending{Record: wireRecord(j), Session: j.Session}
+func listedPending(j record.Record) job.Pending {
+	return job.Pending{Summary: wireSummary(j), Session: j.Session}
 }
 
 // Approval is [producer.Approvals.Approval].
@@ -51,7 +51,7 @@ func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
 	if err != nil {
 		return job.Pending{}, err
 	}
-	p := job.Pending{Record: wireRecord(j), Context: j.Place.Context, Language: j.Place.Language, Session: j.Session, Spec: &job.Spec{}}
+	p := job.Pending{Summary: wireSummary(j), Context: j.Place.Context, Language: j.Place.Language, Session: j.Session, Spec: &job.Spec{}}
 	if err := json.Unmarshal(text, p.Spec); err != nil {
 		return job.Pending{}, fmt.Errorf("read spec of job %s: %w", id, err)
 	}
@@ -68,40 +68,40 @@ func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
 }
 
 // Approve is [producer.Approvals.Approve].
-func (c *Client) Approve(ctx context.Context, id string, d job.Decision) (job.Record, error) {
+func (c *Client) Approve(ctx context.Context, id string, d job.Decision) (job.Summary, error) {
 	j, err := c.undecided(ctx, id, d)
 	if err != nil {
-		return job.Record{}, err
+		return job.Summary{}, err
 	}
 	text, err := c.heldSpec(ctx, j)
 	if err != nil {
-		return job.Record{}, err
+		return job.Summary{}, err
 	}
 	if now := record.HashInput(id, text); d.InputHash != now || j.Hold.InputHash != now {
-		return job.Record{}, job.ErrOtherInput
+		return job.Summary{}, job.ErrOtherInput
 	}
 	err = c.records.Approve(ctx, j, job.Approval{Rule: j.Hold.Rule, By: c.who(), At: toMS(time.Now()), Note: d.Note, InputHash: d.InputHash})
 	if err != nil {
-		return job.Record{}, err
+		return job.Summary{}, err
 	}
-	r := wireRecord(j)
+	r := wireSummary(j)
 	r.Status, r.Hold = job.Queued, nil
 	return r, nil
 }
 
 // Reject is [producer.Approvals.Reject].
-func (c *Client) Reject(ctx context.Context, id string, d job.Decision) (job.Record, error) {
+func (c *Client) Reject(ctx context.Context, id string, d job.Decision) (job.Summary, error) {
 	j, err := c.undecided(ctx, id, d)
 	if err != nil {
-		return job.Record{}, err
+		return job.Summary{}, err
 	}
 	if d.InputHash != j.Hold.InputHash { // a job that was changed meanwhile can be rejected as it was, and as it is
 		text, err := c.heldSpec(ctx, j)
 		if err != nil {
-			return job.Record{}, err
+			return job.Summary{}, err
 		}
 		if d.InputHash != record.HashInput(id, text) {
-			return job.Record{}, job.ErrOtherInput
+			return job.Summary{}, job.ErrOtherInput
 		}
 	}
 	message := "rejected by " + c.who()
@@ -109,17 +109,17 @@ func (c *Client) Reject(ctx context.Context, id string, d job.Decision) (job.Rec
 		message += ": " + d.Note
 	}
 	if err := c.records.Refuse(ctx, j, &job.Error{Code: job.CodeRejected, Message: message}); err != nil {
-		return job.Record{}, err
+		return job.Summary{}, err
 	}
-	r := wireRecord(j)
+	r := wireSummary(j)
 	r.Status, r.Hold = job.Canceled, nil
 	return r, nil
 }
 
 // undecided is the job that a decision is about, if its caller may decide.
-func (c *Client) undecided(ctx context.Context, id string, d job.Decision) (record.Job, error) {
+func (c *Client) undecided(ctx context.Context, id string, d job.Decision) (record.Record, error) {
 	if err := d.Check(); err != nil {
-		return record.Job{}, err
+		return record.Record{}, err
 	}
 	j, err := c.heldJob(ctx, id)
 	if err == nil && j.Hold.By != "" && j.Hold.By == c.token.ID {
@@ -129,9 +129,9 @@ func (c *Client) undecided(ctx context.Context, id string, d job.Decision) (reco
 }
 
 // heldJob reads a job that waits for a decision.
-func (c *Client) heldJob(ctx context.Context, id string) (record.Job, error) {
+func (c *Client) heldJob(ctx context.Context, id string) (record.Record, error) {
 	if !c.owns(id) {
-		return record.Job{}, job.ErrNotFound
+		return record.Record{}, job.ErrNotFound
 	}
 	j, err := c.records.Get(ctx, id)
 	if err == nil && (j.State != job.Held || j.Hold == nil) {
@@ -141,7 +141,7 @@ func (c *Client) heldJob(ctx context.Context, id string) (record.Job, error) {
 }
 
 // heldSpec reads the spec of a job as it is stored.
-func (c *Client) heldSpec(ctx context.Context, j record.Job) ([]byte, error) {
+func (c *Client) heldSpec(ctx context.Context, j record.Record) ([]byte, error) {
 	if j.SpecRef == "" {
 		return []byte(j.SpecText), nil
 	}

@@ -42,7 +42,7 @@ func (c *Client) askForEnd(ctx context.Context, id string) error {
 }
 
 // canceledResult is the result of a job that no worker had.
-func canceledResult(r record.Job, now time.Time) job.Result {
+func canceledResult(r record.Record, now time.Time) job.Result {
 	result := r.Failure(job.Canceled, &job.Error{Code: job.CodeCanceled, Message: "canceled before a worker took it"}, now)
 	result.Timing.QueueMS = max(now.Sub(r.Ready()), 0).Milliseconds()
 	return result

@@ -63,7 +63,7 @@ func (c *Client) Locate(ctx context.Context, id, path string) (File, error) {
 	return locate(r, result, path)
 }
 
-func locate(r record.Job, result job.Result, path string) (File, error) {
+func locate(r record.Record, result job.Result, path string) (File, error) {
 	keys, err := artifacts.JobKeys(r.Tenant, r.ID)
 	if err != nil {
 		return File{}, err

@@ -175,7 +175,7 @@ func pin(f *job.File, size int64, sha256 string) job.Invalid {
 
 // ended is a job of this tenant that has ended, and its result, its URLs still relative, or
 // job.ErrNotFound. It gives back what it takes of memory: its callers read many, and keep what is known of artifacts.
-func (c *Client) ended(ctx context.Context, id string) (r record.Job, result job.Result, err error) {
+func (c *Client) ended(ctx context.Context, id string) (r record.Record, result job.Result, err error) {
 	if !c.owns(id) {
 		return r, result, job.ErrNotFound
 	}

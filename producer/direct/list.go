@@ -40,9 +40,9 @@ func (c *Client) page(ctx context.Context, f record.Filter) (producer.JobPage, e
 		held.keep(0)
 		return producer.JobPage{}, err
 	}
-	page, needed := producer.JobPage{Jobs: make([]job.Record, len(jobs))}, int64(0)
+	page, needed := producer.JobPage{Jobs: make([]job.Summary, len(jobs))}, int64(0)
 	for i, j := range jobs {
-		page.Jobs[i] = wireRecord(j)
+		page.Jobs[i] = wireSummary(j)
 		needed += listed(j.Metadata)
 	}
 	held.keep(needed)

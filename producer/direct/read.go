@@ -51,8 +51,8 @@ func (c *Client) Get(ctx context.Context, id string) (producer.Job, error) {
 }
 
 // read brings the result of a record that has ended.
-func (c *Client) read(ctx context.Context, r record.Job) (producer.Job, error) {
-	j := producer.Job{Record: wireRecord(r)}
+func (c *Client) read(ctx context.Context, r record.Record) (producer.Job, error) {
+	j := producer.Job{Summary: wireSummary(r)}
 	if !r.State.Final() {
 		return j, nil
 	}
@@ -70,7 +70,7 @@ func (c *Client) read(ctx context.Context, r record.Job) (producer.Job, error) {
 }
 
 // result is the stored result, its URLs still relative. A large one takes memory.
-func (c *Client) result(ctx context.Context, r record.Job) (job.Result, error) {
+func (c *Client) result(ctx context.Context, r record.Record) (job.Result, error) {
 	take := func(size int64) error {
 		if size <= smallResult {
 			return nil
@@ -129,8 +129,8 @@ func (c *Client) Result(ctx context.Context, id string) (result job.Result, expi
 	return *j.Result, r.Expires(), nil
 }
 
-func wireRecord(r record.Job) job.Record {
-	w := job.Record{
+func wireSummary(r record.Record) job.Summary {
+	w := job.Summary{
 		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime, Image: r.Image}, Priority: r.Priority,
 		Timing: r.Timing(), Attempt: r.Attempts, Problem: r.Problem, Metadata: r.Metadata,
 	}

@@ -251,10 +251,10 @@ func TestResultOfAnotherPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Worker.End(t.Context(), w.Start(t, j.Record.ID), record.Ending{Status: job.Succeeded, ResultRef: ref}); err != nil {
+	if err := w.Worker.End(t.Context(), w.Start(t, j.Summary.ID), record.Ending{Status: job.Succeeded, ResultRef: ref}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := w.Client.Get(t.Context(), j.Record.ID); err == nil {
+	if got, err := w.Client.Get(t.Context(), j.Summary.ID); err == nil {
 		t.Errorf("got the result %q", got.Result.Stdout)
 	}
 }

@@ -35,7 +35,7 @@ func (c *Client) PurgeSession(ctx context.Context, id string) error {
 	defer cancel()
 	f := record.Filter{Session: id, Since: x.Created.Add(-clockSkew), Limit: producer.MaxPage}
 	for more := true; more; more = f.After != "" {
-		var page []record.Job
+		var page []record.Record
 		if page, f.After, err = c.records.List(ctx, c.tenant, f); err != nil {
 			return err
 		}

@@ -248,7 +248,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 		}
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return producer.Job{Record: accepted(id, spec, n.Hold)}, nil
+	return producer.Job{Summary: accepted(id, spec, n.Hold)}, nil
 }
 
 // startOf is the start of a session as rules see it: nothing is executed yet.

@@ -49,7 +49,7 @@ func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (pr
 		return c.keyed(ctx, created.ID)
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return producer.Job{Record: accepted(n.ID, n.Spec, n.Hold)}, nil
+	return producer.Job{Summary: accepted(n.ID, n.Spec, n.Hold)}, nil
 }
 
 // prepare checks the spec of a new job, and notes in n what is to be created. It fails with job.CodeDenied where a rule denies it.
@@ -152,9 +152,9 @@ func (c *Client) create(ctx context.Context, n record.NewJob) (_ record.Created,
 
 // accepted is the record of a job that was just created, without reading it back: a
 // read that failed would hide that the job is accepted.
-func accepted(id string, spec job.Spec, held *record.Held) job.Record {
-	times := record.Job{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
-	r := job.Record{
+func accepted(id string, spec job.Spec, held *record.Held) job.Summary {
+	times := record.Record{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
+	r := job.Summary{
 		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
 		Timing: times.Timing(), Problem: spec.Problem, Metadata: spec.Metadata,
 	}

@@ -113,7 +113,7 @@ func (c *Client) execution(ctx context.Context, x record.Session, id string) (jo
 }
 
 // storedInput is what the execution was given, where the bucket has it.
-func (c *Client) storedInput(ctx context.Context, r record.Job) (*job.Spec, record.Place, error) {
+func (c *Client) storedInput(ctx context.Context, r record.Record) (*job.Spec, record.Place, error) {
 	keys, err := artifacts.JobKeys(r.Tenant, r.ID)
 	if err != nil {
 		return nil, record.Place{}, err

@@ -44,7 +44,7 @@ func (h flakyHost) Wait(ctx context.Context, id string, d time.Duration) (produc
 		*h.fail--
 		return producer.Job{}, io.ErrUnexpectedEOF
 	}
-	return producer.Job{Record: job.Record{ID: id, Status: job.Succeeded}, Result: &job.Result{ID: id}}, nil
+	return producer.Job{Summary: job.Summary{ID: id, Status: job.Succeeded}, Result: &job.Result{ID: id}}, nil
 }
 
 // TestRunBears: a job is not given up since a look at it failed.

@@ -151,7 +151,7 @@ func (w *Env) Images(tb testing.TB) {
 }
 
 // Start takes the job in its first epoch, as a worker would.
-func (w *Env) Start(tb testing.TB, id string) record.Job {
+func (w *Env) Start(tb testing.TB, id string) record.Record {
 	tb.Helper()
 	j, err := w.Worker.Start(tb.Context(), id, 1, "worker-1")
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *Env) Start(tb testing.TB, id string) record.Job {
 
 // End ends a started job as a worker would: with a result in the bucket, its long
 // outputs and its artifacts. change may be nil.
-func (w *Env) End(tb testing.TB, j record.Job, files map[string]string, change func(*job.Result)) job.Result {
+func (w *Env) End(tb testing.TB, j record.Record, files map[string]string, change func(*job.Result)) job.Result {
 	tb.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	zero := 0

@@ -48,7 +48,7 @@ func TestPut(t *testing.T) {
 			defer cancel()
 			put := make(chan error, 1)
 			go func() { put <- sessionfiles.Put(ctx, w.Client, x.ID, job.File{Name: "a", Content: "1"}) }()
-			var j record.Job
+			var j record.Record
 			gbtest.Eventually(t, "it is taken", func() bool {
 				j, err = w.Worker.TakeTurn(t.Context(), x.ID, "w1", "", nil, record.Rest{Slot: true})
 				return err == nil

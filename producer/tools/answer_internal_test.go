@@ -35,7 +35,7 @@ func TestDescribeShown(t *testing.T) {
 			ID: "x", Status: job.Failed, Stdout: c.stdout, Stderr: c.stderr, Exception: &job.Exception{Name: "E", Value: "no", Traceback: "Traceback\nE: no\n"},
 			Results: []job.Shown{{Kind: job.ShownDisplay, Data: map[string]job.Rendering{"text/plain": {Text: "7"}}}, {Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "42"}}}},
 		}
-		a := Caller{}.answer(t.Context(), producer.Job{Record: job.Record{ID: "x", Status: job.Failed}, Result: r})
+		a := Caller{}.answer(t.Context(), producer.Job{Summary: job.Summary{ID: "x", Status: job.Failed}, Result: r})
 		if a.Content[0].Text != c.want || a.Outcome.Value != "42" || a.Outcome.Exception != "E: no" {
 			t.Errorf("%s: got %q and %+v", name, a.Content[0].Text, a.Outcome)
 		}

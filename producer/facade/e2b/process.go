@@ -288,35 +288,35 @@ func pidOf(q request) (int, error) {
 }
 
 // programs are the executions of programs that have not ended.
-func programs(ctx context.Context, c *facade.Call, x job.Session) ([]job.Record, error) {
+func programs(ctx context.Context, c *facade.Call, x job.Session) ([]job.Summary, error) {
 	page, err := c.Client.ListExecutions(ctx, x.ID, producer.SessionListOptions{Limit: job.MaxWaitingTurns + 1})
 	if err != nil {
 		return nil, err
 	}
 	list := slices.Clone(page.Jobs)
 	// Behind the one that runs any number may have come and been canceled.
-	if !slices.ContainsFunc(list, func(e job.Record) bool { return e.ID == x.Execution }) && x.Execution != "" {
+	if !slices.ContainsFunc(list, func(e job.Summary) bool { return e.ID == x.Execution }) && x.Execution != "" {
 		e, err := c.Client.Get(ctx, x.Execution)
 		if err != nil && !errors.Is(err, job.ErrNotFound) {
 			return nil, err
 		}
-		list = append(list, e.Record)
+		list = append(list, e.Summary)
 	}
-	return slices.DeleteFunc(list, func(e job.Record) bool { return e.Metadata[pidKey] == "" || e.Status.Final() }), nil
+	return slices.DeleteFunc(list, func(e job.Summary) bool { return e.Metadata[pidKey] == "" || e.Status.Final() }), nil
 }
 
 // findProcess fails with a callError where there is none of that number.
-func findProcess(ctx context.Context, c *facade.Call, x job.Session, pid int) (job.Record, error) {
+func findProcess(ctx context.Context, c *facade.Call, x job.Session, pid int) (job.Summary, error) {
 	list, err := programs(ctx, c, x)
 	if err != nil {
-		return job.Record{}, err
+		return job.Summary{}, err
 	}
 	for _, e := range list {
 		if e.Metadata[pidKey] == strconv.Itoa(pid) {
 			return e, nil
 		}
 	}
-	return job.Record{}, callError{"not_found", fmt.Sprintf("process with pid %d not found", pid)}
+	return job.Summary{}, callError{"not_found", fmt.Sprintf("process with pid %d not found", pid)}
 }
 
 // listed is a program in a list.
@@ -327,7 +327,7 @@ type listed struct {
 
 func listProcesses(w http.ResponseWriter, r *http.Request, c *facade.Call, x job.Session) {
 	err := c.Host.May(job.ScopeRead)
-	var list []job.Record
+	var list []job.Summary
 	if err == nil {
 		list, err = programs(r.Context(), c, x)
 	}
@@ -355,7 +355,7 @@ func signalProcess(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	if err == nil {
 		pid, err = pidOf(q)
 	}
-	var found job.Record
+	var found job.Summary
 	if err == nil {
 		found, err = findProcess(ctx, c, x, pid)
 	}

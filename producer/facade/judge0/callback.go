@@ -24,7 +24,7 @@ func Message(ctx context.Context, client *direct.Client, r job.Result) ([]byte, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	main := producer.Job{Record: job.Record{ID: r.ID, Status: r.Status, Timing: r.Timing, Metadata: r.Metadata}, Result: &r}
+	main := producer.Job{Summary: job.Summary{ID: r.ID, Status: r.Status, Timing: r.Timing, Metadata: r.Metadata}, Result: &r}
 	v := view{fields: defaultFields, encoded: true, most: job.InlineOutput}
 	o, err := s.outcome(ctx, &facade.Call{Client: client}, main, v, time.Time{})
 	if err != nil {

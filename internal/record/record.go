@@ -7,8 +7,8 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// Job is a record as it is stored.
-type Job struct {
+// Record is a job as it is stored.
+type Record struct {
 	ID       string
 	Tenant   string
 	State    job.Status
@@ -74,8 +74,8 @@ type Job struct {
 	ResultRef string
 }
 
-func parseJob(tenant, id string, f map[string]string) (Job, error) {
-	j := Job{
+func parseJob(tenant, id string, f map[string]string) (Record, error) {
+	j := Record{
 		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"], InputRef: f["input_ref"],
@@ -109,7 +109,7 @@ func parseJob(tenant, id string, f map[string]string) (Job, error) {
 
 // Failure is the result of a job that no run brought to an end. Metadata is left to
 // the record, which has it already: together they may be more than a record holds.
-func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) job.Result {
+func (j Record) Failure(status job.Status, problem *job.Error, finished time.Time) job.Result {
 	finished = finished.UTC().Truncate(time.Millisecond) // as the record has it
 	r := job.Result{
 		ID: j.ID, Status: status, Error: problem, Artifacts: []job.Artifact{}, Timing: j.Timing(),
@@ -120,7 +120,7 @@ func (j Job) Failure(status job.Status, problem *job.Error, finished time.Time) 
 }
 
 // Timing is what the job's owner gets to see of its times.
-func (j Job) Timing() job.Timing {
+func (j Record) Timing() job.Timing {
 	optional := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
@@ -139,10 +139,10 @@ func (j Job) Timing() job.Timing {
 
 // Queued is how long the job waited for the worker that has it, since it could run. The
 // two ends of it are read from clocks of two hosts.
-func (j Job) Queued() time.Duration { return max(j.Started.Sub(j.Ready()), 0) }
+func (j Record) Queued() time.Duration { return max(j.Started.Sub(j.Ready()), 0) }
 
 // Ready is when the job could run at the earliest.
-func (j Job) Ready() time.Time {
+func (j Record) Ready() time.Time {
 	ready := j.Created
 	if j.RunAt.After(ready) {
 		ready = j.RunAt
@@ -154,4 +154,4 @@ func (j Job) Ready() time.Time {
 }
 
 // Watched reports whether somebody watches the job.
-func (j Job) Watched(now time.Time) bool { return now.Before(j.WatchedUntil) }
+func (j Record) Watched(now time.Time) bool { return now.Before(j.WatchedUntil) }
