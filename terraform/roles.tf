@@ -49,6 +49,12 @@ locals {
             Resource = [local.group_arns[name]]
           },
         ],
+        group.role != "worker" ? [] : [{
+          Sid      = "Images"
+          Effect   = "Allow"
+          Action   = ["s3:GetObject"]
+          Resource = local.images
+        }],
         local.release_arn == null ? [] : [{
           Sid      = "Release"
           Effect   = "Allow"

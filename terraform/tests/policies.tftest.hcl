@@ -54,6 +54,7 @@ run "policies" {
       ]
       ])) == toset([
       "arn:aws:s3:::glovebox-123456789012-eu-central-1/tenants/*",
+      "arn:aws:s3:::glovebox-123456789012-eu-central-1/images/*",
       "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:*:autoScalingGroupName/glovebox-api",
       "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:*:autoScalingGroupName/glovebox-default",
       "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:*:autoScalingGroupName/glovebox-spot",
@@ -72,6 +73,14 @@ run "policies" {
       "arn:aws:s3:::glovebox-123456789012-eu-central-1/tenants/*", "arn:aws:s3:::glovebox-123456789012-eu-central-1/glovebox-private",
     ]]
     error_message = "A worker writes elsewhere than it has to."
+  }
+  assert {
+    condition = flatten([
+      for name, policy in aws_iam_role_policy.host : [
+        for statement in jsondecode(policy.policy).Statement : statement.Action == ["s3:GetObject"] if anytrue([for resource in statement.Resource : strcontains(resource, "/images/")])
+      ]
+    ]) == [true, true] # the two groups of workers
+    error_message = "A host may do something with images other than read them, or a worker may not."
   }
   assert {
     condition = [for statement in jsondecode(aws_iam_role_policy.host["default"].policy).Statement : statement.Resource if statement.Sid == "Release"] == [[
