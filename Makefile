@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions fleet soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -189,6 +189,10 @@ e2e = $(with_test_binaries) go test -race -v -count=1 -timeout 2h $(as_podman_us
 
 chaos: setup-tests build ## CHAOS_JOBS jobs while everything is killed, CHAOS_KILLS times at each step
 	$(call timed,chaos,export GLOVEBOX_CHAOS_JOBS=$(CHAOS_JOBS) GLOVEBOX_CHAOS_KILLS=$(CHAOS_KILLS); $(e2e) -run 'TestChaos$$' ./e2e/)
+
+FLEET_JOBS ?= 2000
+fleet: setup-tests build ## four workers in network namespaces of their own, FLEET_JOBS jobs: one is cut off, one is killed, one is drained
+	$(call timed,fleet,export GLOVEBOX_FLEET_JOBS=$(FLEET_JOBS); $(e2e) -run 'TestFleet$$' ./e2e/)
 
 soak: setup-tests build ## SOAK_JOBS hostile jobs in a row on one worker, whose figures must stay flat
 	$(call timed,soak,export GLOVEBOX_SOAK_JOBS=$(SOAK_JOBS); $(e2e) -run 'TestSoak$$' ./e2e/)

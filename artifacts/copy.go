@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/url"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -89,3 +90,25 @@ func (e *exactly) Read(p []byte) (int, error) {
 }
 
 var errShort = errors.New("it ends too early")
+
+// Rename gives an object of at most 5 GiB another key: the server copies it, whole or not at all, and then the first is deleted.
+func (s *Store) Rename(ctx context.Context, from, to string) error {
+	_, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
+		Bucket: &s.config.Bucket, Key: &to, CopySource: aws.String(url.PathEscape(s.config.Bucket) + "/" + escapeKey(from)),
+	})
+	if err != nil {
+		return fmt.Errorf("copy object %q to %q: %w", from, to, notFound(err))
+	}
+	return s.Remove(ctx, from)
+}
+
+// Remove deletes one object. One that is not there is no error.
+func (s *Store) Remove(ctx context.Context, key string) error {
+	if _, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.config.Bucket, Key: &key}); err != nil {
+		return fmt.Errorf("delete object %q: %w", key, err)
+	}
+	return nil
+}
+
+// escapeKey is a key as a header's URL has it.
+func escapeKey(key string) string { return (&url.URL{Path: key}).EscapedPath() }

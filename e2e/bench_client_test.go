@@ -119,9 +119,16 @@ func (i *installation) preloaded(runtime string) int {
 	return int(i.figure("glovebox_worker_preloaded_sandboxes", `runtime="`+runtime+`"`))
 }
 
-// starts is how many jobs of a runtime got a sandbox, and how many of these a fresh one.
+// startups counts, by runtime, the jobs that got a sandbox.
+const startups = "glovebox_sandbox_startup_seconds_count"
+
+// starts is how many jobs of a runtime got a sandbox, and how many of these one that was made for them.
 func (i *installation) starts(runtime string) (all, cold float64) {
-	const name = "glovebox_sandbox_startup_seconds_count"
 	runtime = `runtime="` + runtime + `"`
-	return i.figure(name, runtime), i.figure(name, runtime, `start="cold"`)
+	return i.figure(startups, runtime), i.figure(startups, runtime, `start="cold"`) + i.figure(startups, runtime, `start="restored"`)
+}
+
+// preloadedStarts is how many of them got one in which the interpreter waited.
+func (i *installation) preloadedStarts(runtime string) float64 {
+	return i.figure(startups, `runtime="`+runtime+`"`, `start="preloaded"`)
 }

@@ -50,6 +50,7 @@ func TestBench(t *testing.T) {
 		b.gradings()
 		b.uploads()
 		b.accepting()
+		b.snapshots()
 	case "sessions":
 		b.sessions()
 	case "facades":
@@ -59,12 +60,16 @@ func TestBench(t *testing.T) {
 	case "latencies":
 		b.cold = newInstallation(t, "GLOVEBOX_WARM=0")
 		b.latencies()
+	case "loads":
+		b.loads(map[string]times{podmanWay: b.podmanHellos()})
+	case "snapshots":
+		b.snapshots()
 	case "throughputs":
 		b.throughputs()
 	case "uploads":
 		b.uploads()
 	default:
-		t.Fatalf("GLOVEBOX_BENCH_ONLY is %q, want facades, gradings, latencies, sessions, throughputs, uploads, or nothing for all", only)
+		t.Fatalf("GLOVEBOX_BENCH_ONLY is %q, want facades, gradings, latencies, loads, sessions, snapshots, throughputs, uploads, or nothing for all", only)
 	}
 	b.table.check("nothing of the sandbox's promises weakened", "the abuse and chaos suites pass with pools on", "`make test`, `make chaos`", notMeasured)
 	if err := os.WriteFile(path, []byte(b.table.markdown(b.machine())), 0o644); err != nil {

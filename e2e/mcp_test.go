@@ -166,10 +166,11 @@ var mcpUntestable = map[string]string{
 
 // mcpFixtures are the tools that the suite's own server has, as far as run_code can do what they do.
 var mcpFixtures = map[string]string{
-	"test_simple_text":        `print("This is a simple text response for testing.")`,
-	"test_image_content":      `import base64; open("pixel.png", "wb").write(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="))`,
-	"test_error_handling":     `raise RuntimeError("This tool intentionally returns an error for testing")`,
-	"test_tool_with_progress": "import time\nfor i in range(15):\n    print(i, flush=True)\n    time.sleep(0.6)",
+	"test_simple_text":    `print("This is a simple text response for testing.")`,
+	"test_image_content":  `import base64; open("pixel.png", "wb").write(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="))`,
+	"test_error_handling": `raise RuntimeError("This tool intentionally returns an error for testing")`,
+	// The suite waits for 10 s, and for three words of progress, of which there are two a second at most.
+	"test_tool_with_progress": "import time\nfor i in range(8):\n    print(i, flush=True)\n    time.sleep(0.6)",
 }
 
 // TestMCPConformance: the protocol's own suite passes at both revisions, with programs in sandboxes, in all that the tools have.

@@ -40,6 +40,16 @@ RELEASE_URL='s3://releases/glovebox.tar.gz'
 RELEASE_SHA256='` + hex.EncodeToString(sum[:]) + "'\n"
 }
 
+// autoscaleEnv is what an api's host has besides, where a pool follows what there is to do.
+const autoscaleEnv = `AUTOSCALE_POOL='cpu'
+AUTOSCALE_NAMESPACE='Glovebox/glovebox'
+AUTOSCALE_SLOTS='4'
+AUTOSCALE_MIN='1'
+AUTOSCALE_MAX='8'
+AUTOSCALE_BOOT_SECONDS='180'
+AUTOSCALE_CLEAR_SECONDS='600'
+`
+
 // newInstance is a machine on EC2, on which cloud-init has begun.
 func newInstance(t *testing.T, env string) *machine {
 	t.Helper()
@@ -127,6 +137,43 @@ func TestBootOfAPI(t *testing.T) {
 	}
 	if m.read("usr/local/bin/glovebox-worker") != "" || m.read(lib+"runsc") != "" || strings.Contains(m.asked(), "podman") {
 		t.Errorf("want nothing of a worker's, asked was\n%s", m.asked())
+	}
+}
+
+// TestBootOfCounter: an api's host that is told how to count workers does.
+func TestBootOfCounter(t *testing.T) {
+	t.Parallel()
+	release := packed(t)
+	m := newInstance(t, strings.Replace(awsEnv(release), "'worker'", "'api'", 1)+autoscaleEnv)
+	m.write("tree/release", release)
+	m.write("tree/boot.sh", boot(t))
+	m.run("./boot.sh")
+	if m.read("etc/systemd/system/glovebox-autoscale.service") == "" || m.read(lib+"aws/autoscale.sh") == "" {
+		t.Error("glovebox-autoscale.service is not installed")
+	}
+	if want := "systemctl start --no-block glovebox-api.service glovebox-drain.service glovebox-autoscale.service\n"; !strings.Contains(m.asked(), want) {
+		t.Errorf("want %q, asked was\n%s", want, m.asked())
+	}
+}
+
+// TestAutoscale: what glovebox says comes to CloudWatch, also after CloudWatch refused something. The script ends as glovebox does.
+func TestAutoscale(t *testing.T) {
+	t.Parallel()
+	m := newInstance(t, awsEnv("")+autoscaleEnv)
+	m.stub("glovebox", `[ "$*" = "autoscale --watch --interval 1m --slots 4 --min 1 --max 8 --boot 180s --clear 600s" ] || exit 2
+echo "3 workers wanted, 1 there: jobs wait (7 jobs wait, 2 run, 1.5 a second come, each runs for 2s)"
+echo "2 workers wanted, 3 there: fewer are enough"
+exit 4`)
+	m.stub("aws", `case $* in *"--value 3") exit 254 ;; esac`)
+	out, err := m.try("infra/aws/autoscale.sh")
+	if err == nil || !strings.Contains(out, "3 workers wanted, 1 there: jobs wait") || !strings.Contains(out, "CloudWatch didn't take it") {
+		t.Errorf("got %v, %s", err, out)
+	}
+	const put = "aws --region eu-central-1 cloudwatch put-metric-data --namespace Glovebox/glovebox --metric-name WantedWorkers --dimensions Pool=cpu --value "
+	for _, want := range []string{put + "3\n", put + "2\n"} {
+		if !strings.Contains(m.asked(), want) {
+			t.Errorf("want %q, asked was\n%s", want, m.asked())
+		}
 	}
 }
 

@@ -1,12 +1,13 @@
 #!/bin/bash
 # Installs what the tests and checks alone need: node and npm, so that the npm package
-# standardwebhooks can judge our signatures, python3 for clients of façades, and shellcheck. Does
-# nothing where they are.
+# standardwebhooks can judge our signatures, python3 for clients of façades, ip for networks of their
+# own, and shellcheck. Does nothing where they are.
 set -eu
 missing=()
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
 command -v python3 >/dev/null || missing+=(python3)
+PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null || missing+=(iproute2)
 command -v shellcheck >/dev/null || missing+=(shellcheck)
 [ ${#missing[@]} -gt 0 ] || exit 0
 echo "  packages  ${missing[*]}, for the tests"

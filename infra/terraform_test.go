@@ -59,6 +59,8 @@ func found(expression, text string) []string {
 	return slices.Sorted(maps.Keys(words))
 }
 
+func sorted(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
+
 const setting = `\bGLOVEBOX_[A-Z0-9_]*[A-Z0-9]\b`
 
 // notOfModule are settings that the module neither makes nor lets anybody make.
@@ -187,16 +189,30 @@ func TestTerraformPaths(t *testing.T) {
 			t.Errorf("%s is not what cloud-init writes and the unit reads", path)
 		}
 	}
-	for _, script := range []string{"infra/aws/host.sh", "infra/aws/settings.sh", "infra/aws/drain.sh", "terraform/templates/boot.sh"} {
+	for _, script := range []string{"infra/aws/host.sh", "infra/aws/settings.sh", "infra/aws/drain.sh", "infra/aws/autoscale.sh", "terraform/templates/boot.sh"} {
 		if !strings.Contains(hosts, `"/etc/glovebox/aws.env"`) || !strings.Contains(source(t, script), "\n. /etc/glovebox/aws.env\n") {
 			t.Errorf("%s doesn't read what cloud-init writes", script)
 		}
 	}
-	for _, path := range found(`/usr/local/[a-z/.-]+`, source(t, "infra/aws/glovebox-drain.service")) {
+	for _, path := range found(`/usr/local/[a-z/.-]+`, source(t, "infra/aws/glovebox-drain.service", "infra/aws/glovebox-autoscale.service")) {
 		name, ok := strings.CutPrefix(path, "/usr/local/lib/glovebox/aws/")
-		if _, err := os.Stat(filepath.Join("aws", name)); !ok || err != nil {
-			t.Errorf("glovebox-drain.service runs %s, which host.sh doesn't install: %v", path, err)
+		if _, err := os.Stat(filepath.Join("aws", name)); !ok || err != nil || !strings.Contains(source(t, "infra/aws/host.sh"), "infra/aws/"+name) {
+			t.Errorf("a unit runs %s, which host.sh doesn't install: %v", path, err)
 		}
+	}
+	if unit := source(t, "infra/aws/glovebox-autoscale.service"); !strings.Contains(unit, "EnvironmentFile=-/run/glovebox-settings/api.env\n") {
+		t.Error("glovebox-autoscale.service doesn't read what settings.sh writes")
+	}
+	command := source(t, "cmd/glovebox/autoscale.go")
+	for _, flag := range found(`--([a-z]+) (?:"\$|1m)`, source(t, "infra/aws/autoscale.sh")) {
+		if !strings.Contains(command, `"`+flag+`"`) && !slices.Contains([]string{"region", "namespace", "dimensions", "value"}, flag) {
+			t.Errorf("glovebox autoscale has no --%s", flag)
+		}
+	}
+	keep := []string{"GLOVEBOX_REDIS_URL"}
+	unset := found(setting, part(t, source(t, "infra/aws/glovebox-autoscale.service"), "UnsetEnvironment=", "\n"))
+	if diff := cmp.Diff(found(setting, part(t, source(t, "terraform/secrets.tf"), "      api = {", "\n      }")), sorted(unset, keep)); diff != "" {
+		t.Errorf("of the API's secrets the counter of workers has to be given the way to Redis alone (-secrets +kept or unset)\n%s", diff)
 	}
 	api := source(t, "producer/api/openapi.go")
 	for _, path := range found(`(?m)^ +path += "([^"]+)"`, source(t, "terraform/api.tf")) {

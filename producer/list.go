@@ -34,6 +34,10 @@ type ListOptions struct {
 	Status []job.Status
 	// Runtime lists jobs on this runtime, by its name or an alias.
 	Runtime string
+	// Problem lists jobs that the stored problem of this digest grades, those first of which that is known
+	// longest, which is by their creation where their retention is the same: the last 10,000, for
+	// a week and their retention.
+	Problem string
 	// Since lists jobs that were created then or later, to the millisecond.
 	Since time.Time
 	// Limit is how many jobs to return at most, up to MaxPage. Defaults to DefaultPage.
@@ -66,6 +70,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) (JobPage, error) {
 	}
 	set("status", strings.Join(states, ","))
 	set("runtime", o.Runtime)
+	set("problem", o.Problem)
 	if !o.Since.IsZero() {
 		set("since", o.Since.UTC().Format(time.RFC3339Nano))
 	}

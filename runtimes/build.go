@@ -10,9 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/glovebox-run/glovebox/internal/toolsdir"
 )
@@ -37,6 +42,9 @@ type BuildOptions struct {
 	Out io.Writer
 	// Force builds also what is there, to bring in newer packages.
 	Force bool
+	// Jobs is how many images are built at once. Defaults to one for each processor, 4 at most:
+	// a build holds the packages of its image in memory and on the disk.
+	Jobs int
 }
 
 // Both are infra/'s, where they are installed.
@@ -50,7 +58,10 @@ type builder struct {
 	BuildOptions
 	set     Set
 	dir     string   // removed at the end; the Podman user can read it
+	inputs  string   // what every build is given, in dir
 	sources []string // apt's, see findSources
+
+	mu sync.Mutex // guards Out
 }
 
 // Build makes the images that are missing: the base, then each runtime's, then the root images
@@ -64,6 +75,9 @@ func (s Set) Build(ctx context.Context, options BuildOptions) (err error) {
 	}
 	if options.Out == nil {
 		options.Out = io.Discard
+	}
+	if options.Jobs < 1 {
+		options.Jobs = min(runtime.NumCPU(), 4)
 	}
 	chosen, err := s.choose(options)
 	if err != nil {
@@ -104,27 +118,63 @@ func (b *builder) buildMissing(ctx context.Context, missing []Runtime, built map
 		return err
 	}
 	if !built[b.set.base] || b.Force {
-		if err := b.timed(baseFolder, b.set.base, func() error { return b.bootstrap(ctx) }); err != nil {
+		if err := b.timed(baseFolder, b.set.base, "", func() error { return b.bootstrap(ctx) }); err != nil {
 			return err
 		}
 	}
-	for _, r := range missing {
-		if err := b.timed(r.Name, r.Image(), func() error { return b.build(ctx, r) }); err != nil {
-			return err
-		}
+	b.inputs = filepath.Join(b.dir, "inputs")
+	if err := writeInputs(b.inputs, b.sources); err != nil {
+		return err
 	}
-	return nil
+	return b.buildEach(ctx, missing)
 }
 
-// rootImages makes what sandboxes have as their root: infra/root-images.sh says what it does.
-func (b *builder) rootImages(ctx context.Context, chosen []Runtime) error {
-	args := slices.Clone(b.RootImages[1:])
-	for _, r := range chosen {
-		args = append(args, r.Image())
+// buildEach builds as many at once as Jobs says. One whose image is made from others' waits for them. After one
+// has failed no other is begun, and those that are under way end.
+func (b *builder) buildEach(ctx context.Context, missing []Runtime) error {
+	ended := map[string]chan struct{}{}
+	for _, r := range missing {
+		ended[r.Name] = make(chan struct{})
 	}
-	cmd := exec.CommandContext(ctx, b.RootImages[0], args...)
+	slots := make(chan struct{}, b.Jobs)
+	var failed atomic.Bool
+	var count atomic.Int32
+	var group errgroup.Group
+	for _, r := range missing {
+		group.Go(func() error {
+			defer close(ended[r.Name])
+			for _, name := range r.below() {
+				if below, ok := ended[name]; ok {
+					<-below
+				}
+			}
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if failed.Load() || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err := b.timed(r.Name, r.Image(), fmt.Sprintf(", %d of %d", count.Add(1), len(missing)), func() error { return b.build(ctx, r) })
+			failed.CompareAndSwap(false, err != nil)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// rootImages makes what sandboxes have as their root.
+func (b *builder) rootImages(ctx context.Context, chosen []Runtime) error {
+	var images []string
+	for _, r := range chosen {
+		images = append(images, r.Image())
+	}
+	return MakeRootImages(ctx, b.RootImages, images, b.Out)
+}
+
+// MakeRootImages makes root images of images, with the command of infra/root-images.sh, which says what it does.
+func MakeRootImages(ctx context.Context, command, images []string, out io.Writer) error {
+	cmd := exec.CommandContext(ctx, command[0], slices.Concat(command[1:], images)...)
 	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = b.Out, &stderr // it takes seconds for each, and says so
+	cmd.Stdout, cmd.Stderr = out, &stderr // it takes seconds for each, and says so
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("make root images: %s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.Bytes())
 	}
@@ -166,23 +216,6 @@ func (s Set) choose(options BuildOptions) ([]Runtime, error) {
 	return chosen, nil
 }
 
-// Built returns which images of Glovebox a Podman has, by name.
-func (s Set) Built(ctx context.Context, podman []string) (map[string]bool, error) {
-	if len(podman) == 0 {
-		podman = defaultPodman
-	}
-	out, err := run(exec.CommandContext(ctx, podman[0], append(slices.Clone(podman[1:]),
-		"images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}")...))
-	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
-	}
-	built := map[string]bool{}
-	for image := range strings.FieldsSeq(out) {
-		built[image] = true
-	}
-	return built, nil
-}
-
 // imageBelow is the image on which that of the runtime is built.
 func (s Set) imageBelow(r Runtime) string {
 	if r.on == "" {
@@ -198,17 +231,13 @@ func (b *builder) build(ctx context.Context, r Runtime) error {
 	if err := b.unpack(r.Name, folder); err != nil {
 		return err
 	}
-	inputs := filepath.Join(b.dir, "inputs")
-	if err := writeInputs(inputs, b.sources); err != nil {
-		return err
-	}
 	args := []string{
 		"build", "--quiet", "--pull=never", "--layers=false",
 		// Needs no OCI runtime, so that builds too can do without crun.
 		"--isolation=chroot",
 		"--build-arg", "BASE=" + b.set.imageBelow(r),
 		// There while the image is built, and not in it.
-		"--volume", inputs + ":/run/build:ro",
+		"--volume", b.inputs + ":/run/build:ro",
 		"--tag", r.Image(),
 	}
 	for _, name := range r.with {
@@ -271,9 +300,9 @@ func (b *builder) podman(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, b.Podman[0], append(slices.Clone(b.Podman[1:]), args...)...)
 }
 
-func (b *builder) timed(name, image string, do func() error) error {
+func (b *builder) timed(name, image, which string, do func() error) error {
 	start := time.Now()
-	b.say(name, "building "+image)
+	b.say(name, "building "+image+which)
 	if err := do(); err != nil {
 		return fmt.Errorf("build %s: %w", image, err)
 	}
@@ -281,7 +310,11 @@ func (b *builder) timed(name, image string, do func() error) error {
 	return nil
 }
 
-func (b *builder) say(name, what string) { fmt.Fprintf(b.Out, "  %-9s %s\n", name, what) }
+func (b *builder) say(name, what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fmt.Fprintf(b.Out, "  %-9s %s\n", name, what)
+}
 
 // run returns what the command printed. Its error holds all that it said.
 func run(cmd *exec.Cmd) (string, error) {

@@ -1,6 +1,9 @@
 package runtimes
 
 import (
+	"context"
+	"fmt"
+	"net"
 	"os/exec"
 	"strings"
 	"testing"
@@ -80,6 +83,93 @@ func TestBuild(t *testing.T) {
 	podman("rmi", image)
 	if _, err := run(exec.CommandContext(ctx, defaultRootImages[0])); err != nil { // its root image goes
 		t.Error(err)
+	}
+}
+
+// TestBuildAtOnce: images are built side by side, except for those that are made from others'.
+func TestBuildAtOnce(t *testing.T) { // not beside others: Podman can't list images while one is removed
+	gbtest.Require(t, "podman")
+	meeting, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer meeting.Close()
+	// Each of the two that can be built at once waits until the other is there, too.
+	met := make(chan error, 1)
+	go func() {
+		var all []net.Conn
+		for len(all) < 2 {
+			c, err := meeting.Accept()
+			if err != nil {
+				met <- err
+				return
+			}
+			all = append(all, c)
+		}
+		for _, c := range all {
+			fmt.Fprintln(c, "met")
+			c.Close()
+		}
+		met <- nil
+	}()
+	port := meeting.Addr().(*net.TCPAddr).Port
+	meet := fmt.Sprintf("ARG BASE\nFROM ${BASE}\nRUN bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d; read -r word <&3; echo $word >/$0' ", port)
+	definition := "version: \"1\"\nversion_command: [\"true\"]\nfile: x\nrun: [cat, \"{file}\"]\n"
+	fsys := fstest.MapFS{
+		"buildone/Containerfile":  {Data: []byte(meet + "one\n")},
+		"buildtwo/Containerfile":  {Data: []byte(meet + "two\n")},
+		"buildboth/Containerfile": {Data: []byte("ARG BASE\nARG WITH_BUILDTWO\nFROM ${WITH_BUILDTWO} AS two\nRUN mkdir /from && mv /two /from/\nFROM ${BASE}\nCOPY --from=two /from/two /two\n")},
+		"buildone/runtime.yaml":   {Data: []byte("name: buildone\n" + definition)},
+		"buildtwo/runtime.yaml":   {Data: []byte("name: buildtwo\n" + definition)},
+		"buildboth/runtime.yaml":  {Data: []byte("name: buildboth\non: buildone\nwith: [buildtwo]\n" + definition)},
+	}
+	err = walkImage(folders, baseFolder, func(name string, content []byte) error {
+		fsys[baseFolder+"/"+name] = &fstest.MapFile{Data: content}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	podman := func(args ...string) string {
+		t.Helper()
+		out, err := run(exec.CommandContext(context.WithoutCancel(t.Context()), defaultPodman[0], args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	remove := append([]string{"rmi", "--force", "--ignore"}, set.Images()...)
+	podman(remove...)
+	t.Cleanup(func() {
+		podman(remove...)
+		if _, err := run(exec.CommandContext(context.WithoutCancel(t.Context()), defaultRootImages[0])); err != nil { // their root images go
+			t.Error(err)
+		}
+	})
+	var out strings.Builder
+	if err := set.Build(t.Context(), BuildOptions{Names: []string{"buildboth"}, Jobs: 2, Out: &out}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-met; err != nil {
+		t.Fatal(err)
+	}
+	both, _ := set.Lookup("buildboth")
+	if got := podman("run", "--rm", "--read-only", both.Image(), "cat", "/one", "/two"); got != "met\nmet\n" {
+		t.Errorf("got %q, want what is of both images", got)
+	}
+	if last := "building " + both.Image() + ", 3 of 3"; !strings.Contains(out.String(), last) {
+		t.Errorf("got %q, want %q", out.String(), last)
+	}
+	stored, err := set.InStore(t.Context(), defaultPodman)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := stored[both.Image()]; i.Size == 0 || !i.Root || !strings.HasPrefix(i.Digest, "sha256:") {
+		t.Errorf("got %+v, want its size, its digest and a root image", i)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := document(set)
+	want := document(set, measurements(t, set))
 	if *update {
 		if err := os.WriteFile(documentFile, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-func document(set Set) string {
+func document(set Set, measured map[string][]string) string {
 	var b strings.Builder
 	b.WriteString(`# Languages
 
@@ -46,15 +46,17 @@ func document(set Set) string {
 
 A job names its language by the runtime's name or one of its aliases. Its source is called as the
 column "file" says, unless the job's ` + "`entrypoint`" + ` says otherwise. Versions are checked in the images.
-How large each image is, and how long a hello takes, is in [benchmarks/runtimes.md](benchmarks/runtimes.md), as
-` + "`make measure-runtimes`" + ` found it.
+The last columns are the size of the image, and how long a hello takes from the claim of a sandbox to its end, with its
+compile step: in a sandbox that is started for it (cold), and in one that waited (warm). ` + "`make measure-runtimes`" + `
+found them, on the machines and at the loads that [benchmarks/runtimes.md](benchmarks/runtimes.md) names for each;
+– was not measured.
 
 ## The core
 
 ` + "`glovebox runtimes build`" + ` without a name, ` + "`make setup`" + ` and ` + "`make test`" + ` build these.
 
 `)
-	table(&b, set.Core())
+	table(&b, set.Core(), measured)
 	b.WriteString(`
 ## More
 
@@ -63,7 +65,7 @@ their cases. A worker offers whatever its machine has. Of these it keeps a sandb
 ask for them.
 
 `)
-	table(&b, slices.DeleteFunc(set.List(), func(r Runtime) bool { return r.Core }))
+	table(&b, slices.DeleteFunc(set.List(), func(r Runtime) bool { return r.Core }), measured)
 	b.WriteString(`
 ## Sessions
 
@@ -91,14 +93,44 @@ What runs, in the job's directory. ` + "`{file}`" + ` stands for the file; the j
 	return b.String()
 }
 
-func table(b *strings.Builder, list []Runtime) {
-	b.WriteString("| runtime | version | aliases | file |\n|---|---|---|---|\n")
+// measurements are what docs/benchmarks/runtimes.md says of each runtime: its image's size, cold and warm.
+func measurements(t *testing.T, set Set) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/benchmarks/runtimes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		row := measuredRow.FindStringSubmatch(line)
+		if row == nil {
+			continue
+		}
+		if r, ok := set.Lookup(row[1]); !ok || r.Name != row[1] {
+			t.Errorf("docs/benchmarks/runtimes.md has %s, which is no runtime", row[1])
+		}
+		measured[row[1]] = row[2:]
+	}
+	if len(measured) == 0 {
+		t.Error("docs/benchmarks/runtimes.md has no row that this test can read")
+	}
+	return measured
+}
+
+var measuredRow = regexp.MustCompile("^\\| `([^`]+)` \\| [^|]+ \\| ([0-9]+) \\| ([0-9]+) \\| ([0-9]+) \\| [^|]+ \\|\n$")
+
+func table(b *strings.Builder, list []Runtime, measured map[string][]string) {
+	b.WriteString("| runtime | version | aliases | file | image, MB | cold, ms | warm, ms |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range list {
 		aliases := ""
 		if len(r.Aliases) > 0 {
 			aliases = "`" + strings.Join(r.Aliases, "`, `") + "`"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | `%s` |\n", r.Name, r.Version, aliases, r.File)
+		figures := []string{"–", "–", "–"}
+		if m, ok := measured[r.Name]; ok {
+			figures = m
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | `%s` | %s |\n", r.Name, r.Version, aliases, r.File, strings.Join(figures, " | "))
 	}
 }
 

@@ -78,12 +78,23 @@ type Preload struct {
 	// Words are those of which a program has one, for which it pays that this waits: names of
 	// the modules that are imported. None: any program.
 	Words []string `yaml:"words"`
+	// SnapshotEnv is what a process that becomes a snapshot has in its environment besides, and SnapshotWords are
+	// those of which a program has one, for which it pays to go on from that. So what costs much is done once an hour.
+	SnapshotEnv   map[string]string `yaml:"snapshot_env"`
+	SnapshotWords []string          `yaml:"snapshot_words"`
 }
 
 // Environment is the whole environment of the process that waits, where its runtime has env.
 func (p Preload) Environment(env map[string]string) map[string]string {
 	all := maps.Clone(env)
 	maps.Copy(all, p.Env)
+	return all
+}
+
+// SnapshotEnvironment is that of the process that becomes a snapshot.
+func (p Preload) SnapshotEnvironment(env map[string]string) map[string]string {
+	all := p.Environment(env)
+	maps.Copy(all, p.SnapshotEnv)
 	return all
 }
 
@@ -275,12 +286,12 @@ func (d definition) check(folder string) error {
 	if d.Preload != nil && (d.Preload.MemoryMB < 1 || d.Preload.MemoryMB > maxPreloadMB) {
 		add("preload.memory_mb: %d must be from 1 to %d", d.Preload.MemoryMB, maxPreloadMB)
 	}
-	if d.Preload != nil && slices.Contains(d.Preload.Words, "") {
-		add("preload.words: an empty word is in every program")
+	if d.Preload != nil && slices.Contains(slices.Concat(d.Preload.Words, d.Preload.SnapshotWords), "") {
+		add("preload.words, snapshot_words: an empty word is in every program")
 	}
 	of := map[string]map[string]string{"env": d.Env}
 	if d.Preload != nil {
-		of["preload.env"] = d.Preload.Env
+		of["preload.env"], of["preload.snapshot_env"] = d.Preload.Env, d.Preload.SnapshotEnv
 	}
 	for field, env := range of {
 		for key := range env {

@@ -15,6 +15,9 @@ locals {
     worker = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
   }
   objects = ["${local.bucket_arn}/tenants/*", "${local.bucket_arn}/glovebox-private"]
+  # Runtimes' images, for "glovebox runtimes pull". No host of this module writes there: whoever does
+  # decides what jobs run in.
+  images = ["${local.bucket_arn}/images/*"]
 }
 
 # Not the platform's key: who may read jobs' files may not thereby read secrets.

@@ -1,17 +1,25 @@
 # What hosts reach of AWS without a way out of the VPC: the bucket and the release, their
-# secret, and their group's lifecycle hooks.
+# secret, their group's lifecycle hooks, and with autoscale the metric of it.
 
 locals {
-  interface_endpoints = {
-    secretsmanager = {
-      action    = "secretsmanager:GetSecretValue"
-      resources = [for secret in aws_secretsmanager_secret.settings : secret.arn]
-    }
-    autoscaling = {
-      action    = "autoscaling:CompleteLifecycleAction"
-      resources = values(local.group_arns)
-    }
-  }
+  interface_endpoints = merge(
+    {
+      secretsmanager = {
+        action    = "secretsmanager:GetSecretValue"
+        resources = [for secret in aws_secretsmanager_secret.settings : secret.arn]
+      }
+      autoscaling = {
+        action    = "autoscaling:CompleteLifecycleAction"
+        resources = values(local.group_arns)
+      }
+    },
+    var.autoscale == null ? {} : {
+      monitoring = {
+        action    = "cloudwatch:PutMetricData"
+        resources = ["*"] # metrics have no ARN
+      }
+    },
+  )
 }
 
 resource "aws_vpc_endpoint" "s3" {

@@ -13,17 +13,28 @@ locals {
 
   # /etc/glovebox/aws.env: what infra/aws/*.sh and boot.sh read.
   host_env = {
-    for name, group in local.groups : name => {
-      REGION           = local.region
-      ROLE             = group.role
-      GROUP            = "${var.name}-${name}"
-      LAUNCHING_HOOK   = "launching"
-      TERMINATING_HOOK = "terminating"
-      GRACE_SECONDS    = tostring(group.grace_seconds)
-      SECRET_ARN       = aws_secretsmanager_secret.settings[name].arn
-      RELEASE_URL      = var.release.url
-      RELEASE_SHA256   = var.release.sha256
-    }
+    for name, group in local.groups : name => merge(
+      {
+        REGION           = local.region
+        ROLE             = group.role
+        GROUP            = "${var.name}-${name}"
+        LAUNCHING_HOOK   = "launching"
+        TERMINATING_HOOK = "terminating"
+        GRACE_SECONDS    = tostring(group.grace_seconds)
+        SECRET_ARN       = aws_secretsmanager_secret.settings[name].arn
+        RELEASE_URL      = var.release.url
+        RELEASE_SHA256   = var.release.sha256
+      },
+      var.autoscale == null || group.role != "api" ? {} : {
+        AUTOSCALE_POOL          = var.autoscale.pool
+        AUTOSCALE_NAMESPACE     = local.wanted_metric.namespace
+        AUTOSCALE_SLOTS         = tostring(var.autoscale.slots)
+        AUTOSCALE_MIN           = tostring(var.workers[var.autoscale.pool].min_size)
+        AUTOSCALE_MAX           = tostring(var.workers[var.autoscale.pool].max_size)
+        AUTOSCALE_BOOT_SECONDS  = tostring(var.autoscale.boot_seconds)
+        AUTOSCALE_CLEAR_SECONDS = tostring(var.autoscale.clear_seconds)
+      },
+    )
   }
 
   # No secret is in it: whoever may describe the launch template reads it.

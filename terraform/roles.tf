@@ -1,5 +1,6 @@
 # What a host may do in AWS: read and write its part of the bucket, read its own group's
-# secret, complete its own group's hooks. Nothing else.
+# secret, complete its own group's hooks; the API's, write how many workers there should be.
+# Nothing else.
 
 locals {
   # The release, where it is an object.
@@ -48,11 +49,25 @@ locals {
             Resource = [local.group_arns[name]]
           },
         ],
+        group.role != "worker" ? [] : [{
+          Sid      = "Images"
+          Effect   = "Allow"
+          Action   = ["s3:GetObject"]
+          Resource = local.images
+        }],
         local.release_arn == null ? [] : [{
           Sid      = "Release"
           Effect   = "Allow"
           Action   = ["s3:GetObject"]
           Resource = [local.release_arn]
+        }],
+        # Metrics have no ARN. Their namespace bounds it.
+        var.autoscale == null || group.role != "api" ? [] : [{
+          Sid       = "WantedWorkers"
+          Effect    = "Allow"
+          Action    = ["cloudwatch:PutMetricData"]
+          Resource  = ["*"]
+          Condition = { StringEquals = { "cloudwatch:namespace" = local.wanted_metric.namespace } }
         }],
       )
     }

@@ -255,7 +255,7 @@ variable "api" {
 variable "workers" {
   description = <<-EOT
     Pools of worker hosts by name (1 to 12 of a-z, 0-9 and -). Several instance_types find Spot capacity more often. A pool has
-    min_size hosts until wanted_workers_metric says how many, up to max_size. Jobs have grace_seconds to end when a host goes
+    min_size hosts until autoscale or wanted_workers_metric says how many, up to max_size. Jobs have grace_seconds to end when a host goes
     (90 at most on Spot, whose notice is two minutes). labels become tags of the hosts. settings are more of the worker's.
   EOT
   type = map(object({
@@ -309,11 +309,46 @@ variable "workers" {
   }
 }
 
+variable "autoscale" {
+  description = <<-EOT
+    Has one pool follow what there is to do, between its min_size and max_size: the API's hosts run `glovebox autoscale`, and write
+    what it says into CloudWatch. pool names it. slots is how many jobs one of its hosts runs at once: its CPUs, or its
+    GLOVEBOX_CONCURRENCY. boot_seconds is how long a host takes until it takes jobs, and clear_seconds within which time what waits is
+    to be done, boot included. Without it (null) and without wanted_workers_metric, each pool stays at its min_size.
+  EOT
+  type = object({
+    pool          = string
+    slots         = number
+    boot_seconds  = optional(number, 180)
+    clear_seconds = optional(number, 600)
+  })
+  default = null
+
+  validation {
+    condition     = var.autoscale == null || try(var.workers[var.autoscale.pool].min_size >= 1, false)
+    error_message = "autoscale.pool has to be one of workers, with a min_size of at least 1: target tracking can't leave 0."
+  }
+  validation {
+    condition     = var.autoscale == null || try(var.autoscale.slots >= 1 && var.autoscale.slots <= 1000 && floor(var.autoscale.slots) == var.autoscale.slots, false)
+    error_message = "autoscale.slots has to be a whole number, 1 to 1000."
+  }
+  validation {
+    condition = var.autoscale == null || try(
+      var.autoscale.boot_seconds >= 1 && var.autoscale.clear_seconds > var.autoscale.boot_seconds && var.autoscale.clear_seconds <= 86400
+      && floor(var.autoscale.boot_seconds) == var.autoscale.boot_seconds && floor(var.autoscale.clear_seconds) == var.autoscale.clear_seconds,
+    false)
+    error_message = "autoscale.boot_seconds and clear_seconds have to be whole seconds, clear_seconds more than boot_seconds and 86400 at most."
+  }
+  validation {
+    condition     = var.autoscale == null || var.wanted_workers_metric == null
+    error_message = "Either autoscale or wanted_workers_metric says how many workers there should be, not both."
+  }
+}
+
 variable "wanted_workers_metric" {
   description = <<-EOT
-    CloudWatch metric that says how many workers each pool should have, by the dimension Pool: what
-    `glovebox autoscale` prints (README.md has the loop that writes it). Without it (null) each pool stays at its min_size. Once a
-    minute, or scaling stands still.
+    CloudWatch metric that says how many workers each pool should have, by the dimension Pool, where autoscale doesn't: for several
+    pools, by a number of your own. Once a minute, or scaling stands still.
   EOT
   type = object({
     namespace = string

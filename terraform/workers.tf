@@ -1,8 +1,14 @@
 # How many workers a pool has: min_size, unless a metric says how many are wanted. Length of
 # the queue is no such metric: a tenant's backlog is not in it (docs/adr/0007-backlog.md).
 
+locals {
+  # What infra/aws/autoscale.sh writes on the API's hosts, or what somebody else does.
+  wanted_metric = var.autoscale == null ? var.wanted_workers_metric : { namespace = "Glovebox/${var.name}", name = "WantedWorkers" }
+  scaled_pools  = local.wanted_metric == null ? [] : var.autoscale == null ? keys(var.workers) : [var.autoscale.pool]
+}
+
 resource "aws_autoscaling_policy" "workers" {
-  for_each = var.wanted_workers_metric == null ? {} : var.workers
+  for_each = toset(local.scaled_pools)
 
   name                   = "wanted-workers"
   autoscaling_group_name = aws_autoscaling_group.this[each.key].name
@@ -23,8 +29,8 @@ resource "aws_autoscaling_policy" "workers" {
           stat = "Maximum"
 
           metric {
-            namespace   = var.wanted_workers_metric.namespace
-            metric_name = var.wanted_workers_metric.name
+            namespace   = local.wanted_metric.namespace
+            metric_name = local.wanted_metric.name
 
             dimensions {
               name  = "Pool"

@@ -48,6 +48,7 @@ func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 	}
 	every(fleet.BeatInterval, "beat", w.beat)
 	every(fleet.BeatInterval, "obey the operator", w.obey)
+	every(fleet.BeatInterval, "keep warm what the operator asks for", w.keepAsked)
 	every(publishInterval, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
 	loops.Go(func() { w.monitor(accepting) })
@@ -62,7 +63,7 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs, Warm: map[string]int{}, Drained: w.drained.Load()}
+	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs, Warm: map[string]int{}, WarmRoom: w.warmRoom(), Drained: w.drained.Load()}
 	for _, r := range w.Runtimes.List() {
 		if n := w.Sandboxes.WarmOf(r.Image()); n > 0 {
 			beat.Warm[r.Name] = n

@@ -122,6 +122,7 @@ type Worker struct {
 	breaker    breaker
 	drained    atomic.Bool      // by the operator
 	disobeying await.Rarely     // that it can't be read; only for obey
+	unasked    await.Rarely     // likewise; only for keepAsked
 	offer      *fleet.Offer     // the names of what this worker can run
 	tests      *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
 
@@ -189,6 +190,9 @@ func New(c Config) (*Worker, error) {
 	}
 	c.Metrics.Offers(c.Concurrency, c.MemoryMB<<20)
 	for _, r := range c.Runtimes.List() {
+		if warm, ok := c.Sandboxes.(askable); ok {
+			c.Metrics.WarmWanted(r.Name, func() int { return warm.WantedOf(r.Image()) })
+		}
 		c.Metrics.Warm(r.Name, func() int { return c.Sandboxes.WarmOf(r.Image()) }, func() int { return c.Sandboxes.PreloadedOf(r.Image()) })
 	}
 	return &Worker{

@@ -48,7 +48,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
   GLOVEBOX_AGENT           path of the static glovebox-agent binary
   GLOVEBOX_INSTANCE        a word that names this installation on this host
   GLOVEBOX_CONCURRENCY     jobs at once                  (default: number of CPUs)
-  GLOVEBOX_WARM            started sandboxes that wait, of each runtime in demand
+  GLOVEBOX_WARM            started sandboxes that wait, of each runtime in demand; where
+                           jobs come often more, in the memory of as many of each
                            (default: GLOVEBOX_CONCURRENCY; 0: none)
   GLOVEBOX_PRELOAD         false: no interpreters wait in them  (default: true)
   GLOVEBOX_SNAPSHOTS       when these go on from a snapshot, in which the imports are done:

@@ -41,6 +41,7 @@ type startup struct {
 	sandboxes worker.Sandboxes
 	podman    *podman.Sandboxes // nil where programs are isolated by less than gVisor
 	warm      podman.Warm
+	givenUp   map[string]string // by runtime, for what it does without
 	reserved  int64
 }
 

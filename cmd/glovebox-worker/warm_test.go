@@ -11,58 +11,70 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
-// TestFitWarm: a worker with little memory gives up what helps least, and keeps preloading as long as
-// there is room for that alone.
+// TestFitWarm: a worker with little memory gives up as little as makes the rest fit, what helps least first.
 func TestFitWarm(t *testing.T) {
 	t.Parallel()
-	const (
-		fromSnapshots = "sandboxes preload by themselves, not from snapshots"
-		coreOnly      = "only the core's runtimes are preloaded"
-		nothing       = "nothing is preloaded"
-	)
-	// Of two CPUs. Python: 2 × 160 that programs hold, 200 for one idle sandbox; snapshots: 160 for each, and 200
-	// for the sandbox in which one is made.
+	// Of two CPUs, with an idle sandbox of 40. Python alone: 2 × 160 that programs hold, 200 for one idle sandbox; its
+	// snapshot: 160, and 200 for the sandbox in which it is made. Python, Node (100) and multi (180, on demand): 2 × 180,
+	// 200 + 140 for idle ones; snapshots: 440, and 220.
+	const all = 360 + 340 + 440 + 220
+	one, three := []string{"python"}, []string{"python", "node", "multi"}
 	tests := []struct {
 		name      string
 		room      int64
-		multi     bool
-		snapshots bool
+		images    []string
 		preloads  []string
-		dropped   []string
+		snapshots []string
+		givenUp   []givenUp
 		idleMB    int64
 	}{
-		{"room for all", 4096, true, true, []string{"multi", "python"}, nil, 2 * (3*podman.IdleMB + 160 + 220)},
-		{"just room for Python", 520 + 360, false, true, []string{"python"}, nil, 200},
-		{"a megabyte less", 520 + 359, false, false, []string{"python"}, []string{fromSnapshots}, 559},
-		{"just room without snapshots", 520, false, false, []string{"python"}, []string{fromSnapshots}, 200},
-		{"a megabyte less than that", 519, false, false, nil, []string{fromSnapshots, nothing}, 2 * 3 * podman.IdleMB},
-		{"room for both, not for their snapshots", 560, true, false, []string{"multi", "python"}, []string{fromSnapshots}, 200},
-		{"not for both", 559, true, false, []string{"python"}, []string{fromSnapshots, coreOnly}, 239},
-		{"none", 0, true, false, nil, []string{fromSnapshots, coreOnly, nothing}, 0},
+		{"room for all", 4096, three, three, three, nil, 2 * (4*podman.IdleMB + 160 + 100 + 220)},
+		{"just room for all", all, three, three, three, nil, 340},
+		{"a megabyte less", all - 1, three, three, []string{"python", "node"}, []givenUp{{"multi", false}}, 539},
+		{"for two snapshots", all - 200, three, three, []string{"python", "node"}, []givenUp{{"multi", false}}, 340},
+		{"for Python's only", all - 201, three, three, []string{"python"}, []givenUp{{"multi", false}, {"node", false}}, 439},
+		{"Node's is not enough", all - 301, three, three, []string{"node"}, []givenUp{{"multi", false}, {"python", false}}, 459},
+		{"for none", 700, three, three, nil, []givenUp{{"multi", false}, {"python", false}, {"node", false}}, 340},
+		{"not for what is on demand", 699, three, []string{"python", "node"}, nil, []givenUp{{"python", false}, {"node", false}, {"multi", true}}, 379},
+		{"not for Node", 659, three, one, nil, []givenUp{{"python", false}, {"multi", true}, {"node", true}}, 339},
+		{"not for Python", 519, three, []string{"node"}, nil, []givenUp{{"node", false}, {"multi", true}, {"python", true}}, 319},
+		{"nothing", 0, three, nil, nil, []givenUp{{"multi", true}, {"python", true}, {"node", true}}, 0},
+		{"just room for Python alone", 520 + 360, one, one, one, nil, 200},
+		{"a megabyte less for it", 520 + 359, one, one, nil, []givenUp{{"python", false}}, 559},
+		{"just room without its snapshot", 520, one, one, nil, []givenUp{{"python", false}}, 200},
+		{"a megabyte less than that", 519, one, nil, nil, []givenUp{{"python", true}}, 2 * 3 * podman.IdleMB},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			memory := map[string]int64{"python": 160, "node": 100, "multi": 180}
 			w := podman.Warm{
-				Images:   map[string]job.Limits{"bash": {}, "c": {}, "python": {}},
-				OnDemand: map[string]bool{}, Most: 2, Snapshots: true, OnlySnapshots: true,
-				Preloads: map[string]podman.Preload{"python": {MemoryMB: 160}},
+				Images:   map[string]job.Limits{"bash": {}, "c": {}},
+				OnDemand: map[string]bool{"multi": true}, Most: 2, Snapshots: true, OnlySnapshots: true,
+				Preloads: map[string]podman.Preload{},
 			}
-			if tt.multi {
-				w.Images["multi"], w.OnDemand["multi"], w.Preloads["multi"] = job.Limits{}, true, podman.Preload{MemoryMB: 180}
+			for _, image := range tt.images {
+				w.Images[image], w.Preloads[image] = job.Limits{}, podman.Preload{MemoryMB: memory[image]}
 			}
-			dropped := fitWarm(&w, 2, tt.room)
-			if diff := cmp.Diff(tt.dropped, dropped); diff != "" {
+			got := fitWarm(&w, 2, tt.room)
+			if diff := cmp.Diff(tt.givenUp, got, cmp.AllowUnexported(givenUp{})); diff != "" {
 				t.Error(diff)
 			}
-			if got := slices.Sorted(maps.Keys(w.Preloads)); !slices.Equal(got, tt.preloads) || w.Snapshots != tt.snapshots || w.OnlySnapshots != tt.snapshots {
-				t.Errorf("preloaded are %v, from snapshots: %t; want %v, %t", got, w.Snapshots, tt.preloads, tt.snapshots)
+			same := func(what string, want, got []string) {
+				if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); diff != "" {
+					t.Errorf("%s: %s", what, diff)
+				}
+			}
+			same("preloaded", tt.preloads, slices.Collect(maps.Keys(w.Preloads)))
+			same("snapshots", tt.snapshots, snapshotsOf(w))
+			if some := len(tt.snapshots) > 0; w.Snapshots != some || w.OnlySnapshots != some {
+				t.Errorf("snapshots are made: %t, and no sandbox preloads by itself: %t; want %t", w.Snapshots, w.OnlySnapshots, some)
 			}
 			if w.MemoryMB != tt.idleMB {
 				t.Errorf("idle sandboxes get %d MiB, want %d", w.MemoryMB, tt.idleMB)
 			}
-			if n := warmNeeds(w, 2); n.running+w.MemoryMB > max(tt.room, 0) {
-				t.Errorf("%d and %d MiB are planned in %d", n.running, w.MemoryMB, tt.room)
+			if n := warmNeeds(w, 2); n.running+w.MemoryMB > max(tt.room, 0) || n.preloaded > w.MemoryMB {
+				t.Errorf("%d and %d MiB are planned in %d, of which the core's idle sandboxes take %d", n.running, w.MemoryMB, tt.room, n.preloaded)
 			}
 		})
 	}

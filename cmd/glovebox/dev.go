@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/dev"
 	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 )
 
 // devSettings are variables of dev's own environment that it hands to the api and the
@@ -27,6 +31,7 @@ var devSettings = []string{
 
 type devOptions struct {
 	data, api, podmanUser, isolation string
+	runtimes                         []string
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -49,6 +54,10 @@ on this machine's own kernel, in namespaces, with the languages that it has. Tha
 code that you trust. Without it, everything runs in gVisor; there is no way from one to
 the other by itself.
 
+A runtime whose image is not built yet is built when a job first asks for it: the job waits,
+and dev prints how it goes. Where none is there, Python's is built first. Sessions want a runtime
+that is built: name it in --runtimes.
+
 Webhooks may be on loopback addresses here; other private addresses are refused.
 
 Ctrl-C ends everything in order: jobs that run get three seconds, or what
@@ -57,6 +66,7 @@ once; nothing that was accepted is lost.`,
 		Example: `  glovebox dev
   glovebox dev --data /var/lib/glovebox-dev --api 127.0.0.1:0
   glovebox dev --isolation process
+  glovebox dev --runtimes python,node
   GLOVEBOX_CONCURRENCY=4 glovebox dev`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,6 +90,13 @@ once; nothing that was accepted is lost.`,
 			if abroad := env.AnonymousAbroad(o.api); len(abroad) > 0 {
 				return usagef("GLOVEBOX_FACADE_TENANT lets whoever reaches a façade run code, with no token, and other machines may reach %s: want addresses of this machine alone, such as 127.0.0.1:8437", strings.Join(abroad, ", "))
 			}
+			if isolation.Or() == job.GVisor {
+				if err := a.buildsRuntimes(&c, o.runtimes); err != nil {
+					return err
+				}
+			} else if len(o.runtimes) > 0 {
+				return usagef("--runtimes builds images, and --isolation %s has none: give one of the two", isolation)
+			}
 			for _, name := range devSettings {
 				if v := a.getenv(name); v != "" {
 					c.Extra = append(c.Extra, name+"="+v)
@@ -96,8 +113,37 @@ once; nothing that was accepted is lost.`,
 	cmd.Flags().StringVar(&o.api, "api", config.DefaultAPIAddr, "`ADDRESS` of the API; port 0 takes a free one")
 	setTwin(cmd, "api", "GLOVEBOX_API_ADDR")
 	cmd.Flags().StringVar(&o.isolation, "isolation", "", "gvisor, or process for code that you trust, without Podman")
+	cmd.Flags().StringSliceVar(&o.runtimes, "runtimes", nil, "build the runtimes with these `NAMES`, separated by commas, before the start, or all")
+	setTwin(cmd, "runtimes", "GLOVEBOX_DEV_RUNTIMES")
 	cmd.Flags().StringVar(&o.podmanUser, "podman-user", defaultPodmanUser, "`USER` who runs Podman and the worker, where we are root")
 	return cmd
+}
+
+// buildsRuntimes has dev build the runtimes that are named, and others when jobs ask for them.
+func (a *app) buildsRuntimes(c *dev.Config, names []string) error {
+	set, err := runtimes.Embedded()
+	if err != nil {
+		return err
+	}
+	if slices.Equal(names, []string{"all"}) {
+		names = nil
+		for _, r := range set.List() {
+			names = append(names, r.Name)
+		}
+	}
+	for _, name := range names {
+		if _, ok := set.Lookup(name); !ok {
+			return usagef("--runtimes: there is no runtime %q: choose among all, %s", name, strings.Join(set.Names(), ", "))
+		}
+	}
+	as := config.Client{PodmanUser: c.PodmanUser}
+	podman, rootImages := asPodmanUser(as, podmanScript), asPodmanUser(as, rootImagesScript)
+	c.Runtimes, c.First = set, names
+	c.Built = func(ctx context.Context) (map[string]bool, error) { return set.Built(ctx, podman) }
+	c.Build = func(ctx context.Context, names []string, out io.Writer) error {
+		return set.Build(ctx, runtimes.BuildOptions{Names: names, Podman: podman, RootImages: rootImages, Out: out})
+	}
+	return nil
 }
 
 // defaultPodmanUser is whom infra/setup.sh adds.

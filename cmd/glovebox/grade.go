@@ -57,7 +57,7 @@ func (o *gradeOptions) check(formats ...string) error {
 func (a *app) gradeCommand() *cobra.Command {
 	var o gradeOptions
 	cmd := &cobra.Command{
-		Use:   "grade --problem DIR [SUBMISSION…]",
+		Use:   "grade --problem DIR|DIGEST [SUBMISSION…]",
 		Short: "Judge submissions by the tests of a problem",
 		Long: `Run each SUBMISSION, a file or a folder, on the tests of a problem, and print what it came
 to. The problem is a folder in the Kattis problem package format; the smallest one has
@@ -65,6 +65,9 @@ data/secret/1.in and data/secret/1.ans ("glovebox problem init" writes one). Ans
 enter the sandbox.
 
 Without a SUBMISSION, check the problem as "glovebox problem check" does.
+
+With the DIGEST of a stored problem ("glovebox problem upload"), nothing of the problem has to be
+on this machine; each SUBMISSION is sent as it is. Limits are the problem's own.
 
 Where the problem has no time limit, it is derived from its accepted submissions, which are
 run first; without any it is ` + defaultTimeLimit.String() + `. Limits are those of the package; those of the operator
@@ -78,10 +81,14 @@ has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
 		Example: `  glovebox grade --problem sum solution.py
   glovebox grade --problem sum --format junit submissions/*.py > report.xml
   glovebox grade --problem sum --format gradescope solution.py > results.json
-  glovebox grade --problem sum`,
+  glovebox grade --problem sum
+  glovebox grade --problem "$(glovebox problem upload sum)" class/*`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.problem == "" {
-				return usagef("--problem is missing: the folder of the problem")
+				return usagef("--problem is missing: the folder of the problem, or the digest of a stored one")
+			}
+			if isStored(o.problem) {
+				return a.gradeStored(cmd.Context(), o, args)
 			}
 			if len(args) == 0 {
 				return a.checkProblem(cmd.Context(), o.problem, checkOptions{gradeOptions: o})
@@ -89,7 +96,7 @@ has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
 			return a.grade(cmd.Context(), o, args)
 		},
 	}
-	cmd.Flags().StringVarP(&o.problem, "problem", "p", "", "`DIR` of the problem")
+	cmd.Flags().StringVarP(&o.problem, "problem", "p", "", "`DIR` of the problem, or the digest of a stored one")
 	cmd.Flags().StringVarP(&o.runtime, "runtime", "r", "", "`NAME` of the runtime; guessed from the files' names by default")
 	cmd.Flags().StringVar(&o.format, "format", "", "`FORMAT` of the report: table (the default), json, junit, gradescope or exercism")
 	o.add(cmd)
@@ -100,13 +107,7 @@ has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
 const defaultTimeLimit = 2 * time.Second
 
 func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) error {
-	formats := ofAny
-	if len(submissions) == 1 {
-		formats = slices.Concat(ofAny, ofOne)
-	} else if slices.Contains(ofOne, o.format) {
-		return usagef("--format %s is a report on one SUBMISSION (got %d)", o.format, len(submissions))
-	}
-	if err := o.check(formats...); err != nil {
+	if err := o.checkFor(submissions); err != nil {
 		return err
 	}
 	problem, closer, err := openProblem(o.problem)
@@ -114,13 +115,9 @@ func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) e
 		return err
 	}
 	defer closer.Close()
-	var programs []kattis.Program
-	for _, path := range submissions {
-		p, err := a.readProgram(path)
-		if err != nil {
-			return err
-		}
-		programs = append(programs, p)
+	programs, err := a.readPrograms(submissions)
+	if err != nil {
+		return err
 	}
 	return a.withJobs(func(jobs *producer.Client) error {
 		g, err := a.newGrader(ctx, jobs, problem, o.runtime)
@@ -149,6 +146,30 @@ func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) e
 		}
 		return report.exit()
 	})
+}
+
+// checkFor is check for a report on these submissions.
+func (o *gradeOptions) checkFor(submissions []string) error {
+	formats := ofAny
+	if len(submissions) == 1 {
+		formats = slices.Concat(ofAny, ofOne)
+	} else if slices.Contains(ofOne, o.format) {
+		return usagef("--format %s is a report on one SUBMISSION (got %d)", o.format, len(submissions))
+	}
+	return o.check(formats...)
+}
+
+// readPrograms reads submissions, before any is run.
+func (a *app) readPrograms(paths []string) ([]kattis.Program, error) {
+	var programs []kattis.Program
+	for _, path := range paths {
+		p, err := a.readProgram(path)
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, p)
+	}
+	return programs, nil
 }
 
 // readProgram reads a submission: a file, or a folder with all that is in it.

@@ -29,7 +29,11 @@ func (b *batchTest) judges() {
 }
 
 func judged(spec job.Spec, r *job.Result) error {
-	word, number, _ := strings.Cut(strings.TrimPrefix(strings.Split(spec.Files[0].Content, "\n")[0], "#"), " ")
+	program := spec.Source
+	if program == "" {
+		program = spec.Files[0].Content
+	}
+	word, number, _ := strings.Cut(strings.TrimPrefix(strings.Split(program, "\n")[0], "#"), " ")
 	if word == "nonsense" {
 		r.Status, r.Verdict, r.Compile = job.CompileFailed, job.VerdictCompileFailed, &job.Compile{ExitCode: 1, Output: "what is nonsense?"}
 		return nil

@@ -22,6 +22,7 @@ type grader struct {
 	problem  *kattis.Problem
 	runtimes []producer.Runtime
 	runtime  string // --runtime
+	stored   string // the digest of a stored problem, in place of problem
 	// validator is the runtime of the problem's own validator; "" if it has none.
 	validator string
 	uploads   map[string]string // the tests' data that are not in the jobs themselves
@@ -182,6 +183,11 @@ func (g *grader) spec(t *attempt) (job.Spec, error) {
 	var err error
 	if t.program.Runtime, err = g.findRuntime(t.program); err != nil {
 		return job.Spec{}, err
+	}
+	if g.stored != "" {
+		spec, err := t.program.Submission()
+		spec.Problem = g.stored
+		return spec, err
 	}
 	t.run.Uploads, t.run.Validator = g.uploads, g.validator
 	return g.problem.Spec(t.program, t.run)

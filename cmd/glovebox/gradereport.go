@@ -25,8 +25,8 @@ const (
 // gradeReport is what "glovebox grade" found. Its JSON is what --format json prints.
 type gradeReport struct {
 	Problem     string   `json:"problem"`
-	TimeLimitMS int64    `json:"time_limit_ms"`
-	MaxScore    *float64 `json:"max_score,omitempty"` // of a scoring problem
+	TimeLimitMS int64    `json:"time_limit_ms,omitempty"` // absent for a stored problem
+	MaxScore    *float64 `json:"max_score,omitempty"`     // of a scoring problem
 	Submissions []graded `json:"submissions"`
 
 	inputs map[string]string // what programs read in tests that are not hidden, by the tests' names

@@ -15,6 +15,7 @@ import (
 type listOptions struct {
 	status         []string
 	runtime, since string
+	problem        string
 	limit          int
 	cursor         string
 	json           bool
@@ -35,6 +36,7 @@ func (a *app) listCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&o.status, "status", nil, "jobs in this `STATUS`: queued, running, succeeded, failed, …; can be given several times")
 	cmd.Flags().StringVarP(&o.runtime, "runtime", "r", "", "jobs on this runtime `NAME`")
+	cmd.Flags().StringVar(&o.problem, "problem", "", "jobs that the stored problem of this `DIGEST` grades: the last 10,000")
 	cmd.Flags().StringVar(&o.since, "since", "", "jobs created since `TIME`: 2026-11-20T09:00:00Z, or 90m for so long ago")
 	cmd.Flags().IntVar(&o.limit, "limit", 20, "list at most `N` jobs")
 	cmd.Flags().StringVar(&o.cursor, "cursor", "", "go on where another list ended, at its `CURSOR`")
@@ -46,7 +48,7 @@ func (a *app) list(ctx context.Context, o listOptions) error {
 	if o.limit < 1 {
 		return usagef("--limit %d: want at least 1", o.limit)
 	}
-	options := producer.ListOptions{Runtime: o.runtime, Cursor: o.cursor}
+	options := producer.ListOptions{Runtime: o.runtime, Problem: o.problem, Cursor: o.cursor}
 	for _, s := range o.status {
 		options.Status = append(options.Status, job.Status(s))
 	}

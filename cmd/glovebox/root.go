@@ -118,6 +118,7 @@ Exit codes:
 		{serverGroup, a.policyCommand()},
 		{serverGroup, a.redisACLCommand()},
 		{serverGroup, a.fleetCommand()},
+		{serverGroup, a.warmCommand()},
 		{serverGroup, a.auditCommand()},
 		{serverGroup, a.backupCommand()},
 		{serverGroup, a.restoreCommand()},

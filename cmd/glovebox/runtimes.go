@@ -30,11 +30,11 @@ var (
 func (a *app) runtimesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtimes",
-		Short: "List the languages that jobs can use, and build their images",
+		Short: "List the languages that jobs can use, and build or move their images",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.runtimesListCommand(), a.runtimesBuildCommand())
+	cmd.AddCommand(a.runtimesListCommand(), a.runtimesBuildCommand(), a.runtimesPushCommand(), a.runtimesPullCommand())
 	return cmd
 }
 
@@ -48,8 +48,9 @@ func (a *app) runtimesListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the runtimes that workers offer, or the images of this machine",
 		Long: `List the runtimes that the workers of the Glovebox you talk to offer: what
-"submit --runtime" takes, and below them the images that "submit --image" does. With --images, list what this build of Glovebox can run and
-which of the images this machine has.`,
+"submit --runtime" takes, and below them the images that "submit --image" does. WARM are sandboxes
+that are started already. With --images, list what this build of Glovebox can run, and of the images that this machine has the size,
+the digest, and whether there is a root image (ADR 18).`,
 		Example: `  glovebox runtimes list
   glovebox runtimes list --images`,
 		Args: cobra.NoArgs,
@@ -88,11 +89,11 @@ func (a *app) listRuntimes(ctx context.Context, asJSON bool) error {
 		return nil
 	}
 	w := a.table()
-	fmt.Fprintln(w, "RUNTIME\tVERSION\tALIASES\tWALL\tMEMORY\tIMAGE")
+	fmt.Fprintln(w, "RUNTIME\tVERSION\tALIASES\tWALL\tMEMORY\tWARM\tDIGEST\tIMAGE")
 	for _, r := range list {
 		l := r.Limits.Filled(r.Limits)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d MiB\t%s\n", r.Name, r.Version, strings.Join(r.Aliases, ", "),
-			milliseconds(l.WallMS), l.MemoryMB, where(r))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d MiB\t%d\t%s\t%s\n", r.Name, r.Version, strings.Join(r.Aliases, ", "),
+			milliseconds(l.WallMS), l.MemoryMB, r.Warm, short(r.ImageDigest), where(r))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -114,6 +115,10 @@ type image struct {
 	Image   string   `json:"image"`
 	Core    bool     `json:"core"`
 	Built   bool     `json:"built"`
+	Digest  string   `json:"digest,omitempty"`
+	Bytes   int64    `json:"bytes,omitempty"`
+	// RootImage is whether sandboxes have its file system as one file.
+	RootImage bool `json:"root_image"`
 }
 
 func (a *app) images(ctx context.Context) ([]image, error) {
@@ -125,13 +130,14 @@ func (a *app) images(ctx context.Context) ([]image, error) {
 	if err != nil {
 		return nil, err
 	}
-	built, err := set.Built(ctx, podman)
+	stored, err := set.InStore(ctx, podman)
 	if err != nil {
 		return nil, withSetup(err)
 	}
 	var list []image
 	for _, r := range set.List() {
-		list = append(list, image{r.Name, r.Version, r.Aliases, r.Image(), r.Core, built[r.Image()]})
+		i, built := stored[r.Image()]
+		list = append(list, image{r.Name, r.Version, r.Aliases, r.Image(), r.Core, built, i.Digest, i.Size, i.Root})
 	}
 	return list, nil
 }
@@ -145,11 +151,22 @@ func (a *app) listImages(ctx context.Context, asJSON bool) error {
 		return a.printJSON(list)
 	}
 	w := a.table()
-	fmt.Fprintln(w, "RUNTIME\tVERSION\tCORE\tBUILT\tIMAGE")
+	// infra/worker-host.sh reads the first column and the last two.
+	fmt.Fprintln(w, "RUNTIME\tVERSION\tCORE\tSIZE\tDIGEST\tROOT\tBUILT\tIMAGE")
 	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.Name, i.Version, yesNo(i.Core), yesNo(i.Built), i.Image)
+		size, root := "", ""
+		if i.Built {
+			size, root = bytesOf(i.Bytes), yesNo(i.RootImage)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Version, yesNo(i.Core), size, short(i.Digest), root, yesNo(i.Built), i.Image)
 	}
 	return w.Flush()
+}
+
+// short is as much of a digest as tells two apart.
+func short(digest string) string {
+	hex := strings.TrimPrefix(digest, "sha256:")
+	return hex[:min(12, len(hex))]
 }
 
 func yesNo(yes bool) string {
@@ -166,8 +183,8 @@ func (a *app) runtimesBuildCommand() *cobra.Command {
 		Short: "Build the images of runtimes, the core unless others are named",
 		Long: `Build the images that are missing, from Debian's signed archive: first a base, then
 one for each runtime, then of each a root image, the one file that a sandbox has as its
-root. No registry is involved. What is there and up to date is left alone, so a second
-run takes a second.
+root. Several are built at once (--jobs). No registry is involved. What is there and up to
+date is left alone, so a second run takes a second.
 
 Without a name these are the runtimes of the core; "glovebox runtimes list --images" shows
 which they are, and the others. A worker offers whatever is built on its machine.
@@ -189,6 +206,9 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 			if o.RootImages, err = a.installed(rootImagesScript); err != nil {
 				return err
 			}
+			if o.Jobs < 0 {
+				return usagef("--jobs %d: want at least 1", o.Jobs)
+			}
 			if o.All && len(names) > 0 {
 				return usagef("--all builds every runtime: name none, or leave it out")
 			}
@@ -202,6 +222,7 @@ Images belong to the user who runs Podman: as root that is GLOVEBOX_PODMAN_USER,
 		},
 	}
 	cmd.Flags().BoolVar(&o.All, "all", false, "build every runtime, not only the core")
+	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "build `N` images at once (default: one for each processor, 4 at most)")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "build again what is there, to bring in newer packages")
 	cmd.Flags().StringVar(&o.Mirror, "mirror", "", "`URL` of the Debian mirror to use; the machine's own by default")
 	return cmd
@@ -257,6 +278,9 @@ func (a *app) printJSON(v any) error {
 func where(r producer.Runtime) string {
 	if r.Isolation.Or() != job.GVisor {
 		return "(none: isolation " + string(r.Isolation) + ")"
+	}
+	if r.ImageDigest == "" {
+		return "(built when a job asks for it)"
 	}
 	return strings.TrimPrefix(r.Image, "localhost/glovebox/")
 }

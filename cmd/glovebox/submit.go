@@ -153,10 +153,40 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 		}
 		return a.finish(ctx, jobs, result, finishing{out: o.out, printed: true})
 	}
+	if !o.json {
+		defer a.explainWait(ctx, jobs, spec.Runtime)()
+	}
 	if j, err = a.await(ctx, jobs, j.ID, waitFor); err != nil {
 		return err
 	}
 	return a.finish(ctx, jobs, *j.Result, finishing{out: o.out, json: o.json})
+}
+
+// explainLater is how long a job may wait before it is looked why.
+const explainLater = 3 * time.Second
+
+// explainWait says, once it takes long, that a job waits for its runtime to be built, if it does, until the function that it returns is called.
+func (a *app) explainWait(ctx context.Context, jobs producer.Catalog, runtime string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(explainLater):
+		}
+		list, err := jobs.Runtimes(ctx)
+		if err != nil {
+			return // it is for the waiting to say what is wrong
+		}
+		for _, r := range list {
+			if (r.Name == runtime || slices.Contains(r.Aliases, runtime)) && r.ImageDigest == "" && r.Isolation.Or() == job.GVisor {
+				fmt.Fprintf(a.stderr, "%s is not built yet: \"glovebox dev\" builds it first, and says there how it goes\n", r.Name)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 // waitTime is how long to wait, 0 for not at all. needed says that there is no way around it.

@@ -36,7 +36,13 @@ ExecStartPre=+$lib/aws/settings.sh $role
 EnvironmentFile=-/run/glovebox-settings/$role.env
 TimeoutStopSec=$((GRACE_SECONDS + 30))
 EOF
+units=("glovebox-$role.service" glovebox-drain.service)
+if [ -n "${AUTOSCALE_POOL:-}" ]; then
+    install -m 755 infra/aws/autoscale.sh "$lib/aws/"
+    install -m 644 infra/aws/glovebox-autoscale.service /etc/systemd/system/glovebox-autoscale.service
+    units+=(glovebox-autoscale.service)
+fi
 systemctl daemon-reload
-systemctl --quiet enable "glovebox-$role.service" glovebox-drain.service
+systemctl --quiet enable "${units[@]}"
 # cloud-init waits for this script, and units may wait for cloud-init.
-systemctl start --no-block "glovebox-$role.service" glovebox-drain.service
+systemctl start --no-block "${units[@]}"

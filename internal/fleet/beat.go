@@ -31,6 +31,8 @@ type Worker struct {
 	Jobs []string `json:"jobs"`
 	// Warm is how many started sandboxes wait, by runtime.
 	Warm map[string]int `json:"warm,omitempty"`
+	// WarmRoom is how many could wait, by runtime, if an operator asked for them.
+	WarmRoom map[string]int `json:"warm_room,omitempty"`
 	// Paused is why it takes no jobs, "" when it does.
 	Paused string `json:"paused,omitempty"`
 	// Drained says that its operator has told it to take none.

@@ -59,6 +59,17 @@ func (f *Fleet) PublishRuntimes(ctx context.Context, runtimes []Runtime) error {
 	return nil
 }
 
+// WithdrawRuntimes takes back what was published of runtimes in gVisor, until a worker publishes them again.
+func (f *Fleet) WithdrawRuntimes(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if err := f.rdb.HDel(ctx, runtimesKey, names...).Err(); err != nil {
+		return fmt.Errorf("withdraw runtimes: %w", err)
+	}
+	return nil
+}
+
 // Runtimes lists what workers published, by name, and one that is there in several isolations once for each.
 func (f *Fleet) Runtimes(ctx context.Context) ([]Runtime, error) {
 	all, err := f.published(ctx, runtimesKey)

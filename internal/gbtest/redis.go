@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +29,23 @@ type RedisServer struct {
 	// Hangs leaves calls the time-outs that they have in production, for tests that let Redis hang. Else a
 	// call may take a minute: no busy machine is to fail it.
 	Hangs bool
+
+	tls *tls.Config // nil: it speaks without
+}
+
+// seat is where a server listens: an address of this machine, and how it speaks there.
+type seat struct {
+	addr string
+	args []string    // of redis-server
+	tls  *tls.Config // nil: without
+}
+
+// aSeat is one on 127.0.0.1, without TLS.
+func aSeat(tb testing.TB) seat {
+	tb.Helper()
+	addr := Addr(tb)
+	_, port, _ := net.SplitHostPort(addr)
+	return seat{addr: addr, args: []string{"--port", port, "--bind", "127.0.0.1"}}
 }
 
 // anyRole is the user of tests that play api and worker at once.
@@ -44,7 +63,11 @@ func (r *RedisServer) Metrics() string { return r.as(string(redisacl.Metrics)) }
 func (r *RedisServer) Admin() string   { return r.as(string(redisacl.Admin)) }
 
 func (r *RedisServer) as(user string) string {
-	url := "redis://" + user + ":" + r.Password + "@" + r.Addr + "/0"
+	scheme := "redis://"
+	if r.tls != nil {
+		scheme = "rediss://"
+	}
+	url := scheme + user + ":" + r.Password + "@" + r.Addr + "/0"
 	if r.Hangs {
 		return url
 	}
@@ -55,14 +78,14 @@ func (r *RedisServer) as(user string) string {
 // Redis refuses anything to a role.
 func Redis(tb testing.TB, more ...string) *RedisServer {
 	tb.Helper()
-	return redisServer(tb, rand.Text(), more...)
+	return redisServer(tb, aSeat(tb), rand.Text(), more...)
 }
 
-// redisServer is Redis with a password for all users, and more arguments.
-func redisServer(tb testing.TB, password string, more ...string) *RedisServer {
+// redisServer is Redis at a seat, with a password for all users, and more arguments.
+func redisServer(tb testing.TB, at seat, password string, more ...string) *RedisServer {
 	tb.Helper()
 	Require(tb, "redis")
-	r := &RedisServer{Addr: Addr(tb), Password: password, Dir: tb.TempDir()}
+	r := &RedisServer{Addr: at.addr, Password: password, Dir: tb.TempDir(), tls: at.tls}
 	users := filepath.Join(tb.TempDir(), "users.acl")
 	list := "user " + anyRole + " " + redisacl.AnyRole(r.Password) + "\n"
 	for _, role := range []redisacl.Role{redisacl.API, redisacl.Worker, redisacl.Metrics, redisacl.Admin} {
@@ -72,17 +95,15 @@ func redisServer(tb testing.TB, password string, more ...string) *RedisServer {
 	if err := os.WriteFile(users, []byte(list), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(r.Addr)
 	// Redis writes its file before it answers, so what a test kills loses nothing: only a machine that fails does.
 	// A disk that others keep busy would make each call slow. Benchmarks measure what production does.
 	sync := "no"
 	if _, ok := tb.(*testing.B); ok {
 		sync = "always"
 	}
-	r.Process = Start(tb, append([]string{
-		"redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", r.Dir, "--aclfile", users,
-		"--appendonly", "yes", "--appendfsync", sync, "--save", "", "--maxmemory-policy", "noeviction",
-	}, more...), nil, r.ready)
+	r.Process = Start(tb, slices.Concat([]string{"redis-server"}, at.args, []string{
+		"--dir", r.Dir, "--aclfile", users, "--appendonly", "yes", "--appendfsync", sync, "--save", "", "--maxmemory-policy", "noeviction",
+	}, more), nil, r.ready)
 	tb.Cleanup(func() { r.reportRefusals(tb) })
 	return r
 }
@@ -94,6 +115,9 @@ func (r *RedisServer) ready() bool {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Second))
+	if r.tls != nil {
+		c = tls.Client(c, r.tls)
+	}
 	if _, err := c.Write([]byte("AUTH " + r.Password + "\r\nPING\r\n")); err != nil {
 		return false
 	}
@@ -136,7 +160,7 @@ func (r *RedisServer) reportRefusals(tb testing.TB) {
 // admin is a client that waits for nothing.
 func (r *RedisServer) admin() *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: r.Addr, Username: string(redisacl.Admin), Password: r.Password, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: time.Second,
+		Addr: r.Addr, Username: string(redisacl.Admin), Password: r.Password, TLSConfig: r.tls, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: time.Second,
 	})
 }
 
@@ -144,5 +168,5 @@ func (r *RedisServer) admin() *redis.Client {
 func RedisCluster(tb testing.TB) *RedisServer {
 	tb.Helper()
 	_, bus, _ := net.SplitHostPort(Addr(tb)) // else its port and 10,000, which may be another test's
-	return redisServer(tb, rand.Text(), "--cluster-enabled", "yes", "--cluster-port", bus)
+	return redisServer(tb, aSeat(tb), rand.Text(), "--cluster-enabled", "yes", "--cluster-port", bus)
 }

@@ -77,6 +77,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	NewAutoscale(n).Decided(autoscale.Decision{At: time.Now(), Wanted: 3})
 	w := NewWorker(n, []string{"python"})
 	w.Warm("python", func() int { return 1 }, func() int { return 1 })
+	w.WarmWanted("python", func() int { return 1 })
 	w.Snapshot("python", func() (int64, time.Time) { return 1, time.Now() })
 	w.Ran("python", "warm", time.Second, job.Usage{CPUMS: 5}, []job.Artifact{{Kind: job.KindChart, Size: 10}})
 	w.Failed(FailStore)

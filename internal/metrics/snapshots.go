@@ -25,6 +25,8 @@ type Snapshot struct {
 	Bytes int64 `json:"bytes"`
 	// Made is when it was made.
 	Made time.Time `json:"made,omitzero"`
+	// Off is what the runtime does without, as there is no room for it; "" if there is.
+	Off string `json:"off,omitempty"`
 	// Failure is why there is none; "" if none was tried yet.
 	Failure string `json:"failure,omitempty"`
 }

@@ -125,6 +125,12 @@ func (m *Worker) Warm(runtime string, warm, preloaded func() int) {
 	m.gaugeOf(runtime, "glovebox_worker_preloaded_sandboxes", "Those of them in which the job's interpreter waits, too.", func() float64 { return float64(preloaded()) })
 }
 
+// WarmWanted has each scrape ask how many sandboxes of a runtime of this build are to wait. It is to be called once
+// for each.
+func (m *Worker) WarmWanted(runtime string, wanted func() int) {
+	m.gaugeOf(runtime, "glovebox_worker_warm_wanted", "Sandboxes that are to wait: as programs come and as the operator asked, as far as there is memory.", func() float64 { return float64(wanted()) })
+}
+
 // gaugeOf has each scrape ask for a figure of a runtime.
 func (m *Worker) gaugeOf(runtime, name, help string, value func() float64) {
 	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"runtime": runtime}}, value))

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -42,4 +43,15 @@ func (c *Client) Depths() []Depth {
 		d.Waiting, d.Active, d.Delayed, d.Oldest = info.Pending, info.Active, info.Scheduled+info.Retry, info.Latency
 	}
 	return depths
+}
+
+// HasHandedOver reports whether a task waits that was handed over to workers that offer the name.
+func (c *Client) HasHandedOver(ctx context.Context, name string) (bool, error) {
+	for priority := range Jobs() {
+		n, err := c.rdb.LLen(ctx, key(handedOver(priority, name), "pending")).Result()
+		if err != nil || n > 0 {
+			return n > 0, err
+		}
+	}
+	return false, nil
 }

@@ -22,6 +22,9 @@ type Filter struct {
 	Runtime string
 	// Session that they are executions of; "" for any, and for jobs that are none.
 	Session string
+	// Problem is the digest of the stored problem that grades them; "" for any, and for none. Jobs are then in the order in which it is of
+	// no use any more to know that it did, the last first: that of their creation where their retention is the same.
+	Problem string
 	// Since is the earliest creation. Records have milliseconds, so what is smaller is
 	// cut off here, too: a job that was created after a moment is listed since then.
 	Since time.Time
@@ -97,8 +100,10 @@ func (s *Store) List(ctx context.Context, tenant string, f Filter) (jobs []Recor
 			break
 		}
 	}
-	// Some may have moved on since they were found.
-	jobs = slices.DeleteFunc(jobs, func(j Record) bool { return !f.fits(look{j.State, j.Runtime, j.Session}) })
+	// Some may have moved on since they were found, and what a problem graded is not in the order of creation.
+	jobs = slices.DeleteFunc(jobs, func(j Record) bool {
+		return !f.fits(look{j.State, j.Runtime, j.Session}) || !f.Since.IsZero() && ms(j.Created) < ms(f.Since)
+	})
 	return jobs, next, nil
 }
 
@@ -107,7 +112,9 @@ func (f Filter) fits(l look) bool {
 		(f.Session == "" || f.Session == l.session)
 }
 
-func (f Filter) fitsAll() bool { return len(f.States) == 0 && f.Runtime == "" && f.Session == "" }
+func (f Filter) fitsAll() bool {
+	return len(f.States) == 0 && f.Runtime == "" && f.Session == "" && f.Problem == ""
+}
 
 func ids(positions []Position) []string {
 	list := make([]string, len(positions))
@@ -119,22 +126,13 @@ func ids(positions []Position) []string {
 
 // find looks for the jobs of one page.
 func (s *Store) find(ctx context.Context, tenant string, f Filter) (found []Position, next Position, err error) {
-	least, after := "-", f.After
-	if !f.Since.IsZero() {
-		least = "[" + string(position(f.Since, ""))
-	}
+	after := f.After
 	for looked := 0; looked < listMost; {
 		chunk := min(listChunk, listMost-looked)
 		if f.fitsAll() && looked == 0 {
 			chunk = min(chunk, f.Limit)
 		}
-		most := "+"
-		if after != "" {
-			most = "(" + string(after)
-		}
-		entries, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: jobsKey(tenant), ByLex: true, Rev: true, Start: most, Stop: least, Count: int64(chunk),
-		}).Result()
+		entries, err := s.entries(ctx, tenant, f, after, chunk)
 		if err != nil {
 			return nil, "", err
 		}
@@ -157,6 +155,23 @@ func (s *Store) find(ctx context.Context, tenant string, f Filter) (found []Posi
 		}
 	}
 	return found, after, nil
+}
+
+// entries are up to count of those behind a position, of the list that the filter is about; fewer at its end.
+func (s *Store) entries(ctx context.Context, tenant string, f Filter, after Position, count int) ([]string, error) {
+	if f.Problem != "" {
+		return s.gradedEntries(ctx, gradedKey(tenant, f.Problem), after, count)
+	}
+	most, least := "+", "-"
+	if after != "" {
+		most = "(" + string(after)
+	}
+	if !f.Since.IsZero() {
+		least = "[" + string(position(f.Since, ""))
+	}
+	return s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: jobsKey(tenant), ByLex: true, Rev: true, Start: most, Stop: least, Count: int64(count),
+	}).Result()
 }
 
 // look is what a filter wants to know of a job.

@@ -113,6 +113,7 @@ var keys = []Key{
 	{"gb:backup", "string", Read, None, "a backup is being made, so nothing in the bucket is deleted that a record named: glovebox backup writes it, as the operator", "a minute, unless it is kept"},
 	{"gb:pass:*", "string", ReadWrite, None, "which api makes a pass of the sweeper for all", "0.9 of the pass's interval"},
 	{"gb:drained", "hash worker → ms", None, Read, "workers that are to take no jobs: glovebox fleet writes it, as the operator", "until resumed; of workers that are gone, until one is drained a day later"},
+	{"gb:warm", "hash runtime → JSON", None, Read, "how many sandboxes are to wait: glovebox warm writes it, as the operator", "an entry until it is taken back, or another is made after its end"},
 	{"gb:runtimes", "hash name → JSON", Read, ReadWrite, "what workers offer", "not shown once unseen for 7 days"},
 	{"gb:images", "hash image → ms when seen", Read, ReadWrite, "images that workers offer", "an entry until unseen for 7 days"},
 	{"gb:keys", "hash id → JSON", Read, ReadWrite, "public keys that workers sign with", "an entry until a retention and an hour after it was seen last"},

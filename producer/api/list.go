@@ -16,6 +16,7 @@ import (
 type listInput struct {
 	Status  string `query:"status"`
 	Runtime string `query:"runtime"`
+	Problem string `query:"problem"`
 	Since   string `query:"since"`
 	Limit   string `query:"limit"`
 	Cursor  string `query:"cursor"`
@@ -39,7 +40,7 @@ func (a *API) list(ctx context.Context, in *listInput) (*listOutput, error) {
 
 // options reads the query. It fails with job.Invalid.
 func (in *listInput) options() (producer.ListOptions, error) {
-	o := producer.ListOptions{Runtime: in.Runtime, Cursor: in.Cursor}
+	o := producer.ListOptions{Runtime: in.Runtime, Problem: in.Problem, Cursor: in.Cursor}
 	var invalid job.Invalid
 	for _, s := range strings.FieldsFunc(in.Status, func(r rune) bool { return r == ',' }) {
 		o.Status = append(o.Status, job.Status(s))
@@ -79,6 +80,9 @@ func describeList(op *huma.Operation) {
 			p.Style, p.Explode = "form", &explode
 		},
 		"runtime": func(p *huma.Param) { p.Description = "Jobs on this runtime, by its name or an alias." },
+		"problem": func(p *huma.Param) {
+			p.Description = "Jobs that the stored problem of this digest grades: the last 10,000, for a week and their retention; the newest first where that is the same."
+		},
 		"since": func(p *huma.Param) {
 			p.Description = "Jobs that were created then or later."
 			p.Schema = &huma.Schema{Type: huma.TypeString, Format: "date-time"}

@@ -73,7 +73,7 @@ func wrongCursor(cursor string) job.FieldError {
 
 // filter checks the options. It fails with job.Invalid.
 func (c *Client) filter(o producer.ListOptions) (record.Filter, error) {
-	f := record.Filter{States: o.Status, Runtime: o.Runtime, Since: o.Since, Limit: o.Limit}
+	f := record.Filter{States: o.Status, Runtime: o.Runtime, Problem: o.Problem, Since: o.Since, Limit: o.Limit}
 	var invalid job.Invalid
 	wrong := func(field string, value any, message, allowed string) {
 		invalid = append(invalid, job.FieldError{Field: field, Value: fmt.Sprintf("%.120s", fmt.Sprint(value)), Message: message, Allowed: allowed})
@@ -85,6 +85,9 @@ func (c *Client) filter(o producer.ListOptions) (record.Filter, error) {
 	}
 	if len(o.Runtime) > maxName {
 		wrong("runtime", o.Runtime, "is too long", "the name of a runtime")
+	}
+	if o.Problem != "" && !job.IsSHA256(o.Problem) {
+		wrong("problem", o.Problem, "is no digest of a problem", "64 hex digits, in lower case")
 	}
 	if f.Limit == 0 {
 		f.Limit = producer.DefaultPage

@@ -68,8 +68,8 @@ def _top(name):
     return name.partition(".")[0]
 
 
-def _import():
-    """Imports the stack, and draws once, so that what is made at first use is there."""
+def _import(more):
+    """Imports the stack, and draws once, so that what is made at first use is there; then the modules of more."""
     import matplotlib.backends.backend_agg
     import matplotlib.pyplot as plt
     import numpy
@@ -86,6 +86,9 @@ def _import():
     figure.savefig(io.BytesIO(), format="png")
     plt.close(figure)
     matplotlib.font_manager._get_font.cache_clear()  # or their files stay open
+
+    for name in more:
+        __import__(name)
 
     # /tmp is empty as a program starts; whoever writes there later makes the directory.
     import shutil
@@ -122,11 +125,15 @@ def _draw_anew():
     """Seeds what was seeded before: many sandboxes may go on from one snapshot of this process.
     What asks the kernel each time (os.urandom, secrets, uuid4) needs nothing.
     """
-    for name, function in (("random", "seed"), ("numpy.random", "seed")):
+    for name, function in (("random", "seed"), ("numpy.random", "seed"), ("sympy.core.random", "seed")):
         if name in sys.modules:
             getattr(sys.modules[name], function)()
     if "tempfile" in sys.modules:
         sys.modules["tempfile"]._name_sequence = None
+    if "sympy" in sys.modules:  # it numbers its dummies from here
+        dummy = sys.modules["sympy"].Dummy
+        dummy._prng.seed()
+        dummy._base_dummy_index = dummy._prng.randint(10**6, 9 * 10**6)
 
 
 def _become(told, stdin):
@@ -211,9 +218,10 @@ def _keep_memory():
 
 def _wait(control):
     atexit.register(_leave_quickly)
+    more = os.environ.pop("GLOVEBOX_PRELOAD_IMPORTS", "").split()
     try:
         with _Notes() as notes:
-            _import()
+            _import(more)
         keeper = _keep_memory()
     except Exception as error:
         control.send(repr(error)[:500].encode(errors="replace"))

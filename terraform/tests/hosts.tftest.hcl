@@ -136,6 +136,40 @@ run "fixed_sizes" {
   }
 }
 
+run "autoscale" {
+  command = plan
+  variables {
+    autoscale = { pool = "spot", slots = 4 }
+  }
+
+  assert {
+    condition     = toset(keys(aws_autoscaling_policy.workers)) == toset(["spot"])
+    error_message = "The pool that was named scales, and no other."
+  }
+  assert {
+    condition = flatten([
+      for m in aws_autoscaling_policy.workers["spot"].target_tracking_configuration[0].customized_metric_specification[0].metrics : [
+        for stat in m.metric_stat : [for metric in stat.metric : "${stat.stat} ${metric.namespace} ${metric.metric_name} ${join(",", [for d in metric.dimensions : "${d.name}=${d.value}"])}"]
+      ] if m.id == "wanted"
+    ]) == ["Maximum Glovebox/glovebox WantedWorkers Pool=spot"]
+    error_message = "The policy has to read what infra/aws/autoscale.sh writes: the greatest of what the API's hosts say."
+  }
+  assert {
+    condition = alltrue([for line in [
+      "AUTOSCALE_POOL='spot'", "AUTOSCALE_NAMESPACE='Glovebox/glovebox'", "AUTOSCALE_SLOTS='4'", "AUTOSCALE_MIN='1'", "AUTOSCALE_MAX='4'", "AUTOSCALE_BOOT_SECONDS='180'", "AUTOSCALE_CLEAR_SECONDS='600'",
+    ] : strcontains(base64decode(aws_launch_template.this["api"].user_data), line)])
+    error_message = "The API's hosts have to know how to count."
+  }
+  assert {
+    condition     = alltrue([for pool in ["default", "spot"] : !strcontains(base64decode(aws_launch_template.this[pool].user_data), "AUTOSCALE_")])
+    error_message = "Workers don't count themselves."
+  }
+  assert {
+    condition     = toset(keys(aws_vpc_endpoint.interface)) == toset(["secretsmanager", "autoscaling", "monitoring"])
+    error_message = "The API's hosts need a way to CloudWatch."
+  }
+}
+
 run "scaling" {
   command = plan
   variables {

@@ -54,6 +54,7 @@ run "policies" {
       ]
       ])) == toset([
       "arn:aws:s3:::glovebox-123456789012-eu-central-1/tenants/*",
+      "arn:aws:s3:::glovebox-123456789012-eu-central-1/images/*",
       "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:*:autoScalingGroupName/glovebox-api",
       "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:*:autoScalingGroupName/glovebox-default",
       "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:*:autoScalingGroupName/glovebox-spot",
@@ -72,6 +73,14 @@ run "policies" {
       "arn:aws:s3:::glovebox-123456789012-eu-central-1/tenants/*", "arn:aws:s3:::glovebox-123456789012-eu-central-1/glovebox-private",
     ]]
     error_message = "A worker writes elsewhere than it has to."
+  }
+  assert {
+    condition = flatten([
+      for name, policy in aws_iam_role_policy.host : [
+        for statement in jsondecode(policy.policy).Statement : statement.Action == ["s3:GetObject"] if anytrue([for resource in statement.Resource : strcontains(resource, "/images/")])
+      ]
+    ]) == [true, true] # the two groups of workers
+    error_message = "A host may do something with images other than read them, or a worker may not."
   }
   assert {
     condition = [for statement in jsondecode(aws_iam_role_policy.host["default"].policy).Statement : statement.Resource if statement.Sid == "Release"] == [[
@@ -109,6 +118,33 @@ run "endpoints" {
       "arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:*:autoScalingGroupName/glovebox-spot",
     ])
     error_message = "An endpoint leads to any resource."
+  }
+}
+
+# Metrics have no ARN: their namespace bounds who may write what.
+run "autoscale" {
+  command = plan
+  variables {
+    autoscale = { pool = "default", slots = 4 }
+  }
+
+  assert {
+    condition = [for statement in jsondecode(aws_iam_role_policy.host["api"].policy).Statement : statement if contains(statement.Action, "cloudwatch:PutMetricData")] == [{
+      Sid       = "WantedWorkers"
+      Effect    = "Allow"
+      Action    = ["cloudwatch:PutMetricData"]
+      Resource  = ["*"]
+      Condition = { StringEquals = { "cloudwatch:namespace" = "Glovebox/glovebox" } }
+    }]
+    error_message = "The API's hosts have to be able to write the one metric, and no other."
+  }
+  assert {
+    condition     = alltrue(flatten([for pool in ["default", "spot"] : [for statement in jsondecode(aws_iam_role_policy.host[pool].policy).Statement : !contains(statement.Action, "cloudwatch:PutMetricData")]]))
+    error_message = "A worker may say how many there should be."
+  }
+  assert {
+    condition     = jsondecode(aws_vpc_endpoint.interface["monitoring"].policy).Statement[0].Action == ["cloudwatch:PutMetricData"]
+    error_message = "The endpoint of CloudWatch lets more through than the metric."
   }
 }
 

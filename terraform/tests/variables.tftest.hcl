@@ -466,6 +466,48 @@ run "worker_setting_with_a_line" {
   expect_failures = [var.workers]
 }
 
+run "autoscale_from_none" {
+  command = plan
+  variables {
+    workers   = { default = { min_size = 0 } }
+    autoscale = { pool = "default", slots = 4 }
+  }
+  expect_failures = [var.autoscale]
+}
+
+run "autoscale_of_no_pool" {
+  command = plan
+  variables {
+    autoscale = { pool = "other", slots = 4 }
+  }
+  expect_failures = [var.autoscale]
+}
+
+run "autoscale_without_slots" {
+  command = plan
+  variables {
+    autoscale = { pool = "default", slots = 0 }
+  }
+  expect_failures = [var.autoscale]
+}
+
+run "autoscale_that_boots_for_too_long" {
+  command = plan
+  variables {
+    autoscale = { pool = "default", slots = 4, boot_seconds = 600 }
+  }
+  expect_failures = [var.autoscale]
+}
+
+run "autoscale_and_a_metric" {
+  command = plan
+  variables {
+    autoscale             = { pool = "default", slots = 4 }
+    wanted_workers_metric = { namespace = "Glovebox", name = "Wanted" }
+  }
+  expect_failures = [var.autoscale]
+}
+
 run "metric_of_aws" {
   command = plan
   variables {

@@ -64,6 +64,17 @@ func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
 	return spec, nil
 }
 
+// Submission is the program as a job that a stored problem grades. A single file that is text is its source, which the
+// problem may give another name.
+func (p Program) Submission() (job.Spec, error) {
+	if len(p.Files) == 1 && p.Files[0].Content != "" {
+		return job.Spec{Runtime: p.Runtime, Source: p.Files[0].Content}, nil
+	}
+	anything := Problem{Limits: Limits{CodeKB: mostMB << 10}} // the problem's own limit is the API's to apply
+	files, entrypoint, commands, err := anything.assemble(p)
+	return job.Spec{Runtime: p.Runtime, Files: files, Entrypoint: entrypoint, Commands: commands}, err
+}
+
 // tests are those of the package, with what they read and expect.
 func (p *Problem) tests(run Run) (tests []job.Test, err error) {
 	for _, t := range p.Tests {

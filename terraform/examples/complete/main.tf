@@ -45,6 +45,9 @@ module "glovebox" {
     }
   }
 
+  # Spot hosts come and go with the jobs. Each has four CPUs.
+  autoscale = { pool = "spot", slots = 4 }
+
   # A web page may upload straight to the bucket.
   bucket = { cors_origins = ["https://app.${var.zone}"] }
 

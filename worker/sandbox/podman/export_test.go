@@ -115,7 +115,7 @@ func (p *Sandboxes) StartIdle(ctx context.Context, image, how string) (end func(
 		return nil, err
 	}
 	if how == ByImports {
-		if err := w.session.Prepare(plan.preload.request(), time.Minute); err != nil {
+		if err := w.session.Prepare(plan.preload.request(false), time.Minute); err != nil {
 			return nil, err
 		}
 	}
@@ -132,4 +132,11 @@ func (p *Sandboxes) PauseBytesLeft() int64 {
 	p.pauses.mu.Lock()
 	defer p.pauses.mu.Unlock()
 	return p.pauses.left
+}
+
+// RefillTime is how long the pool takes to start a sandbox.
+func (p *Sandboxes) RefillTime() time.Duration {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	return p.pool.refills.Mean()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/internal/poolsize"
 )
 
 // Warm says which sandboxes to keep started, each for one program and destroyed after it.
@@ -22,8 +23,8 @@ type Warm struct {
 	Preloads map[string]Preload
 	// MaxMemoryMB is the most that a program may ask for.
 	MaxMemoryMB int64
-	// Most is how many idle sandboxes there may be of one image while it is in demand;
-	// otherwise there is one.
+	// Most is how many idle sandboxes there are of one image while it is in demand, or more if programs
+	// come so often, as far as there is memory; otherwise there is one.
 	Most int
 	// MemoryMB is what all idle sandboxes together may take.
 	MemoryMB int64
@@ -58,6 +59,8 @@ type pool struct {
 	// snapshotting is the one image whose snapshot is being made; nil: none.
 	snapshotting *imagePool
 	lastClaim    time.Time // when a program last wanted a sandbox
+	refills      poolsize.Refills
+	asked        []sandbox.Ask // by the operator
 }
 
 // imagePool has the idle sandboxes of one image.
@@ -66,8 +69,12 @@ type imagePool struct {
 	onDemand   bool
 	idle       []*instance // the oldest first
 	lastWanted time.Time
+	arrivals   poolsize.Arrivals
+	wanted     int // how many are to wait, as it was last looked at
 	// paying is the share of the recent programs that gained by a preloaded process.
 	paying float64
+	// needing is the share of them that need what only the snapshot has.
+	needing float64
 	// After a failed start no other is tried before retryAt; after the next one, for backoff.
 	retryAt time.Time
 	backoff time.Duration
@@ -159,7 +166,8 @@ func (l *pool) planFor(program sandbox.Program) (plan, bool) {
 	return images.plan, true
 }
 
-// claim takes an idle sandbox for the program, the best one, or returns nil where none fits.
+// claim takes an idle sandbox for the program, the best one, or returns nil where none fits, or it is better off in one
+// that is made for it from the snapshot.
 func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instance {
 	l := p.pool
 	if l == nil {
@@ -172,8 +180,10 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 	if images == nil {
 		return nil
 	}
-	images.lastWanted, l.lastClaim = time.Now(), time.Now()
-	images.noteDemand(images.plan.pays(program))
+	now := time.Now()
+	images.lastWanted, l.lastClaim = now, now
+	images.arrivals.Note(now)
+	images.noteDemand(images.plan.pays(program), images.plan.needsSnapshot(program))
 	defer l.wake()
 	best := -1
 	for n, w := range images.idle {
@@ -182,7 +192,7 @@ func (p *Sandboxes) claim(ctx context.Context, program sandbox.Program) *instanc
 			best = n
 		}
 	}
-	if best < 0 {
+	if best < 0 || images.snapshot != nil && images.idle[best].snapshot == nil && images.plan.needsSnapshot(program) {
 		return nil
 	}
 	w := images.idle[best]

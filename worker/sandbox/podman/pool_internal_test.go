@@ -66,8 +66,11 @@ func TestTargets(t *testing.T) {
 				}
 			}
 			got := map[string]int{}
-			for images, n := range l.targets() {
-				got[images.plan.image] = n
+			l.resize()
+			for _, images := range l.images {
+				if images.wanted > 0 {
+					got[images.plan.image] = images.wanted
+				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
@@ -125,7 +128,7 @@ func TestSnapshotDue(t *testing.T) {
 // serve it as well.
 func TestRank(t *testing.T) {
 	t.Parallel()
-	python := plan{image: "python", preload: &Preload{Command: []string{"python3", "main.py"}, Words: []string{"numpy", "pandas"}}}
+	python := plan{image: "python", preload: &Preload{Command: []string{"python3", "main.py"}, Words: []string{"numpy", "pandas"}, SnapshotWords: []string{"sympy"}}}
 	sandboxes := map[string]*instance{
 		"plain":      {container: container{plan: python}},
 		"preloading": {container: container{plan: python}, preload: preloadRunning},
@@ -148,6 +151,7 @@ func TestRank(t *testing.T) {
 		{"prints", program("print(1)", "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
 		{"imports far below", program(far, "python3", "main.py"), false, []string{"imported", "failed plain", "restored", "preloading"}},
 		{"of another command", program("import numpy", "python3", "-O", "main.py"), false, []string{"failed plain", "preloading", "imported restored"}},
+		{"imports what only snapshots have", program("import sympy, numpy", "python3", "main.py"), true, []string{"restored", "imported", "failed plain", "preloading"}},
 		{"a session", sandbox.Program{Turns: struct{ sandbox.Turns }{}, Interpreter: &sandbox.File{Name: "main.py"}}, true, []string{"imported", "restored", "failed plain", "preloading"}},
 	}
 	for _, tt := range tests {
@@ -180,12 +184,14 @@ func TestRefillFrom(t *testing.T) {
 	tests := []struct {
 		name            string
 		quiet, only     bool
-		paid            string // of the recent programs, the oldest first: y or n
+		paid            string // of the recent programs, the oldest first: n, y, or s, which need the snapshot
 		plain, restored int
 		want            bool
 	}{
 		{"quiet", true, false, "nnnn", 3, 0, false},
 		{"quiet, and none preloads by itself", true, true, "nnnn", 3, 0, true},
+		{"quiet, and half need the snapshot", true, false, "nnsnsss", 0, 3, true},
+		{"quiet, and few need the snapshot", true, false, "nnns", 1, 0, false},
 		{"busy, and none preloads by itself", false, true, "nnnn", 3, 0, false},
 		{"none gained", false, false, "nnnn", 3, 0, false},
 		{"all gained", false, false, "yyyyyyyyyyyyyyyyyyyy", 0, 3, true},
@@ -199,7 +205,7 @@ func TestRefillFrom(t *testing.T) {
 			t.Parallel()
 			images := &imagePool{snapshot: s}
 			for _, paid := range tt.paid {
-				images.noteDemand(paid == 'y')
+				images.noteDemand(paid != 'n', paid == 's')
 			}
 			for range tt.plain {
 				images.idle = append(images.idle, &instance{})

@@ -61,11 +61,12 @@ func keepWarm(tb testing.TB, worker string, most int, preloads map[string]podman
 	if _, err := p.SelfTest(tb.Context(), suite.image); err != nil {
 		tb.Fatal(err)
 	}
+	each := podman.IdleMB + preloads[suite.image].MemoryMB
 	p.KeepWarm(tb.Context(), podman.Warm{
 		Images: map[string]job.Limits{
 			suite.image: job.Limits{}.Filled(job.Limits{}), "localhost/glovebox/none:such": job.Limits{}.Filled(job.Limits{}), // which is in nobody's way
 		},
-		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: 1000,
+		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: int64(most)*each + podman.IdleMB, // and one of the other
 		Snapshots: strings.HasPrefix(worker, fromSnapshots) || strings.HasPrefix(worker, withSnapshots), OnlySnapshots: strings.HasPrefix(worker, fromSnapshots),
 	})
 	awaitWarm(tb, p, 1)

@@ -25,11 +25,21 @@ type Preload struct {
 	// Words are those of which a program has one, for which it pays to have the process. None: any
 	// program.
 	Words []string
+	// SnapshotEnv is the environment of a process that becomes a snapshot, nil for Env, and SnapshotWords are words
+	// of programs for which it pays to go on from that, not from a process that was started in Env.
+	SnapshotEnv   map[string]string
+	SnapshotWords []string
+	// NoSnapshot lets no snapshot be made of it: there is no room for that.
+	NoSnapshot bool
 }
 
-// request asks an agent for the process.
-func (p Preload) request() agentwire.Prepare {
-	return agentwire.Prepare{Protocol: agentwire.Version, Command: p.Command, Env: sandbox.Program{Env: p.Env}.Environment()}
+// request asks an agent for the process, or for the one that becomes a snapshot.
+func (p Preload) request(snapshot bool) agentwire.Prepare {
+	env := p.Env
+	if snapshot && p.SnapshotEnv != nil {
+		env = p.SnapshotEnv
+	}
+	return agentwire.Prepare{Protocol: agentwire.Version, Command: p.Command, Env: sandbox.Program{Env: env}.Environment()}
 }
 
 const (
@@ -89,12 +99,21 @@ func (p plan) pays(program sandbox.Program) bool {
 	if program.Turns != nil {
 		return true // what it will import nobody knows yet
 	}
-	mentions := func(word string) bool {
+	return len(p.preload.Words) == 0 || mentions(program, p.preload.Words) || p.needsSnapshot(program)
+}
+
+// needsSnapshot reports whether the program gains by what is preloaded in snapshots only.
+func (p plan) needsSnapshot(program sandbox.Program) bool {
+	return p.preloads(program) && program.Turns == nil && mentions(program, p.preload.SnapshotWords)
+}
+
+// mentions reports whether a program has one of the words in its files.
+func mentions(program sandbox.Program, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.ContainsFunc(program.Files, func(f sandbox.File) bool {
 			return bytes.Contains(f.Content[:min(len(f.Content), maxWordsIn)], []byte(word))
 		})
-	}
-	return len(p.preload.Words) == 0 || slices.ContainsFunc(p.preload.Words, mentions)
+	})
 }
 
 // rank says how good a choice the sandbox is for a program: the highest is the best.
@@ -102,6 +121,8 @@ func (w *instance) rank(program sandbox.Program) int {
 	switch w.preload {
 	case preloadReady:
 		switch {
+		case w.snapshot != nil && w.plan.needsSnapshot(program):
+			return 7
 		case w.plan.pays(program) && w.snapshot == nil:
 			return 6 // its memory is mapped already
 		case w.plan.pays(program):
@@ -155,7 +176,7 @@ func (l *pool) nextPreload() (_ *instance, wait time.Duration) {
 // startPreload has a sandbox preload that was taken out of the pool, and puts it back: it can be claimed
 // meanwhile. One that replaces another comes to the pool when it is ready, in the other's place.
 func (l *pool) startPreload(ctx context.Context, w *instance, replaces bool) {
-	if err := w.session.Prepare(w.plan.preload.request(), l.sandboxes.config.StartTimeout); err != nil {
+	if err := w.session.Prepare(w.plan.preload.request(false), l.sandboxes.config.StartTimeout); err != nil {
 		w.session.Abort() // so that it is seen to have ended
 	}
 	l.mu.Lock()

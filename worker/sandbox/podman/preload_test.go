@@ -49,7 +49,7 @@ func preloaded(tb testing.TB, worker string, most int, log ...*slog.Logger) *pod
 	r := pythonRuntime(tb)
 	_, command := r.Command("", nil)
 	return keepWarm(tb, worker, most, map[string]podman.Preload{
-		suite.image: {Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words},
+		suite.image: {Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words, SnapshotEnv: r.Preload.SnapshotEnvironment(r.Env), SnapshotWords: r.Preload.SnapshotWords},
 	}, log...)
 }
 

@@ -25,28 +25,35 @@ const (
 	// has them after its end.
 	maxRefillDelay = 300 * time.Millisecond
 	resultTime     = 30 * time.Millisecond
+	// mostPausing is which share of the time refills may take so that they wait at all for programs to end.
+	// Beyond it the pauses would leave too little for refills.
+	mostPausing = 0.5
 	// maxRefillBackoff bounds the time between two tries to start a sandbox of an image of
 	// which none could be started: tidyInterval at first, doubled each time.
 	maxRefillBackoff = time.Minute
 )
 
-// nextRefill returns the pool that lacks a sandbox, and how long to wait until it may have one.
-// Of several it is the one that was wanted last; it is nil when there are enough.
+// nextRefill returns the pool that lacks a sandbox, and how long to wait until it may have one. Of several it is
+// the one that gains most by it, and then the one that was wanted last; it is nil when there are enough.
 func (l *pool) nextRefill() (_ *imagePool, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	targets, left := l.targets(), l.budget
-	var found *imagePool
+	sizes, left := l.resize(), l.budget
 	for _, images := range l.images {
 		left -= int64(len(images.idle)) * images.plan.idleMB()
-		if len(images.idle) < targets[images] && time.Now().After(images.retryAt) && (found == nil || images.lastWanted.After(found.lastWanted)) {
-			found = images
+	}
+	var found *imagePool
+	most := 0.0
+	for i, images := range sizes.images {
+		if len(images.idle) >= images.wanted || left < images.plan.idleMB() || !time.Now().After(images.retryAt) {
+			continue // tidy first removes those that are too many
+		}
+		gain := sizes.Gain(i, len(images.idle))
+		if found == nil || gain > most || gain == most && images.lastWanted.After(found.lastWanted) {
+			found, most = images, gain
 		}
 	}
-	switch {
-	case found == nil || left < found.plan.idleMB():
-		return nil, 0 // tidy first removes those that are too many
-	case len(found.idle) == 0:
+	if found == nil || len(found.idle) == 0 || sizes.Load() > mostPausing {
 		return found, 0
 	}
 	return found, l.refillDelay()
@@ -64,42 +71,15 @@ func (l *pool) refillDelay() time.Duration {
 	return 0
 }
 
-// targets returns how many idle sandboxes each image is to have, within the budget: one each, first
-// of those that always have one and preload, for which there was room at the start, then of those in
-// demand; and one more in turn for those in demand. The pool's lock is held.
-func (l *pool) targets() map[*imagePool]int {
-	targets, left := map[*imagePool]int{}, l.budget
-	add := func(images *imagePool, wanted bool) {
-		if wanted && left >= images.plan.idleMB() {
-			targets[images]++
-			left -= images.plan.idleMB()
-		}
-	}
-	first := func(images *imagePool) bool { return images.plan.preload != nil && !images.onDemand }
-	for _, wanted := range []func(*imagePool) bool{
-		first,
-		func(images *imagePool) bool { return !first(images) && images.inDemand() },
-		func(images *imagePool) bool { return !first(images) && !images.inDemand() && !images.onDemand },
-	} {
-		for _, images := range l.images {
-			add(images, wanted(images))
-		}
-	}
-	for range l.maxPerImage - 1 {
-		for _, images := range l.images {
-			add(images, images.inDemand())
-		}
-	}
-	return targets
-}
-
 // refill starts one sandbox more: from the image's snapshot if now is a quiet moment, or recent
 // programs gained by that, else plainly.
 func (l *pool) refill(ctx context.Context, images *imagePool) {
+	began := time.Now()
 	w, err := l.sandboxes.startIdle(ctx, images.plan, l.refillFrom(images))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
+		l.refills.Note(time.Since(began))
 		images.idle, images.backoff = append(images.idle, w), 0
 		if w.snapshot != nil && !w.snapshot.due(true) {
 			images.snapshotBackoff = 0 // it holds what its trial promised
@@ -177,7 +157,7 @@ func (l *pool) tidy(ids map[string]string) {
 	})
 	var out []*instance
 	l.mu.Lock()
-	targets := l.targets()
+	l.resize()
 	for _, images := range l.images {
 		if id, known := ids[images.plan.image]; known && images.snapshot != nil && images.snapshot.imageID != id {
 			l.retire(images)
@@ -189,9 +169,10 @@ func (l *pool) tidy(ids map[string]string) {
 			}
 			return useless
 		})
-		for len(images.idle) > targets[images] {
-			out = append(out, images.idle[0])
-			images.idle = images.idle[1:]
+		for len(images.idle) > images.wanted {
+			n := images.leastUseful()
+			out = append(out, images.idle[n])
+			images.idle = slices.Delete(images.idle, n, n+1)
 		}
 	}
 	l.mu.Unlock()

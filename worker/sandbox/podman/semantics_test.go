@@ -161,6 +161,7 @@ func testPreloadedSemantics(t *testing.T, p *podman.Sandboxes) {
 		"chart of a child":    with("import os\nif os.fork() == 0:\n    import matplotlib.pyplot as plt; plt.plot([1, 2]); raise SystemExit\nos.wait()\nimport matplotlib.pyplot as plt\nplt.plot([2, 1])\nif os.fork() == 0: plt.figure(); plt.plot([1, 2, 4]); raise SystemExit\nos.wait(); print(os.listdir('.'))"),
 		"pandas":              with("import pandas as pd, numpy as np\ndf = pd.DataFrame({'g': list('abab'), 'x': np.arange(4.)})\nprint(df.groupby('g').describe(), df.to_json(), np.show_config.__name__, np.geterr(), np.get_printoptions(), pd.options.display.width)\ndf['y'] = df.x / 0\nprint(np.log(-1.), df)\nnp.array([1]) / 0"),
 		"scipy":               with("import scipy.stats, scipy.optimize\nprint(scipy.stats.norm.cdf(1), scipy.optimize.brentq(lambda x: x * x - 2, 0, 2))"),
+		"sympy":               with("from sympy import *\nimport mpmath, sys\nx, y = symbols('x y')\nprint(integrate(sin(x)**2, x), solve([x + y - 2, x - y], x, y), limit(sin(x)/x, x, 0), N(pi, 30), Dummy('d'), Dummy._count, mpmath.mp, sys.flags, srepr(x))\nprint(latex(x / y), pretty(x**2), sympify('z + 1'), lambdify(x, x + 1)(1))"),
 	}
 	for _, name := range namesInShort(0, 4, programs) {
 		program := programs[name]

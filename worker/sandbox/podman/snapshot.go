@@ -67,7 +67,7 @@ func (p *Sandboxes) takeSnapshot(ctx context.Context, plan plan) (_ *snapshot, e
 	if err := w.session.AwaitReady(ctx, p.config.StartTimeout); err != nil {
 		return nil, err
 	}
-	if err := w.session.Prepare(plan.preload.request(), p.config.StartTimeout); err != nil {
+	if err := w.session.Prepare(plan.preload.request(true), p.config.StartTimeout); err != nil {
 		return nil, err
 	}
 	if failure := w.awaitPreload(ctx); failure != "" {

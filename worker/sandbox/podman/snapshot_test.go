@@ -105,6 +105,39 @@ func TestSnapshotInBusyTimes(t *testing.T) {
 	}
 }
 
+// TestSnapshotHasMore: a program that gains by what is imported in the snapshot alone goes on from that, though another
+// sandbox waits, which preloaded by itself.
+func TestSnapshotHasMore(t *testing.T) {
+	t.Parallel()
+	open(t)
+	p := preloaded(t, withSnapshots+"more", 1)
+	await := func() podman.Snapshot {
+		t.Helper()
+		gbtest.Eventually(t, "a sandbox that preloaded by itself waits, and none from the snapshot", func() bool {
+			_, ok := p.SnapshotOf(suite.image)
+			return ok && p.PreloadedOf(suite.image) > 0 && p.CurrentOf(suite.image) == 0
+		})
+		s, _ := p.SnapshotOf(suite.image)
+		return s
+	}
+	s := await()
+	if o, out := runHere(t, p, "import sys; print('numpy' in sys.modules, 'sym' + 'py' in sys.modules)"); o.Snapshot != "" || !o.Preloaded || out != "True False\n" {
+		t.Errorf("got %+v, %q, want a program in a sandbox that preloaded by itself, without sympy", o, out)
+	}
+	await()
+	const source = "import sys; print('numpy' in sys.modules, 'sympy' in sys.modules)"
+	if o, out := runHere(t, p, source); o.Snapshot != s.Digest || o.Warm || out != "True True\n" {
+		t.Errorf("got %+v, %q, want a program in a sandbox that was made for it from %s, with sympy", o, out, s.Digest)
+	}
+	for range 4 { // as more such programs come, what waits went on from the snapshot
+		runHere(t, p, source)
+	}
+	awaitSnapshot(t, p)
+	if o, out := runHere(t, p, source); o.Snapshot != s.Digest || !o.Warm || out != "True True\n" {
+		t.Errorf("got %+v, %q, want a program in a sandbox that waited, from %s, with sympy", o, out, s.Digest)
+	}
+}
+
 // TestSnapshotIsFresh: what is drawn at random, and what tells the time, is a program's own, although
 // many go on from the same snapshot; and all else is as in a sandbox that was started.
 //
@@ -114,11 +147,12 @@ func TestSnapshotIsFresh(t *testing.T) {
 	open(t)
 	const source = `
 import json, os, platform, random, re, resource, secrets, socket, ssl, sys, tempfile, time, uuid
-import numpy
+import numpy, sympy
 differ = {
     "random": random.random(), "another generator": random.Random().random(), "numpy": numpy.random.random(),
     "numpy's own": numpy.random.default_rng().random(), "uuid1": str(uuid.uuid1()), "uuid4": str(uuid.uuid4()),
     "secrets": secrets.token_hex(), "urandom": os.urandom(8).hex(), "ssl": ssl.RAND_bytes(8).hex(),
+    "sympy": sympy.core.random.random(), "sympy's assumptions": sympy.core.random._assumptions_rng.random(), "sympy's dummies": sympy.Dummy().dummy_index,
     "a file's name": tempfile.mktemp(), "/dev/urandom": open("/dev/urandom", "rb").read(8).hex(),
     "the kernel's": open("/proc/sys/kernel/random/uuid").read() if os.path.exists("/proc/sys/kernel/random/uuid") else os.urandom(8).hex(),
 }

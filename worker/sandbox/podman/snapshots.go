@@ -72,17 +72,26 @@ func (l *pool) snapshotOf(plan plan) *snapshot {
 // demandMemory is how much of what was known of the demand counts beside one program more.
 const demandMemory = 0.8
 
-// noteDemand notes whether a program gains by a preloaded process. The pool's lock is held.
-func (i *imagePool) noteDemand(pays bool) {
-	i.paying *= demandMemory
+// noteDemand notes whether a program gains by a preloaded process, and whether it needs one of a snapshot. The pool's lock is held.
+func (i *imagePool) noteDemand(pays, needsSnapshot bool) {
+	i.paying, i.needing = i.paying*demandMemory, i.needing*demandMemory
 	if pays {
 		i.paying += 1 - demandMemory
 	}
+	if needsSnapshot {
+		i.needing += 1 - demandMemory
+	}
+}
+
+// snapshotsOnly reports whether none of the image's sandboxes is to preload by itself: so it is set, or at least half of
+// the recent programs need what only the snapshot has. The pool's lock is held.
+func (l *pool) snapshotsOnly(images *imagePool) bool {
+	return l.onlySnapshots || images.snapshot != nil && images.needing >= 0.5
 }
 
 // outdated reports whether a sandbox that waits would be better made anew, when the processors are idle.
 func (l *pool) outdated(images *imagePool, w *instance) bool {
-	if l.onlySnapshots {
+	if l.snapshotsOnly(images) {
 		return images.snapshot != nil && w.snapshot != images.snapshot
 	}
 	return w.snapshot != nil
@@ -93,7 +102,7 @@ func (l *pool) outdated(images *imagePool, w *instance) bool {
 func (l *pool) refillFrom(images *imagePool) *snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if images.snapshot == nil || l.onlySnapshots && l.quietIn() == 0 {
+	if images.snapshot == nil || l.snapshotsOnly(images) && l.quietIn() == 0 {
 		return images.snapshot
 	}
 	preloaded := 0
@@ -144,7 +153,7 @@ func (l *pool) nextUpgrade() (_ *imagePool, wait time.Duration) {
 func (l *pool) upgrade(ctx context.Context, images *imagePool) {
 	var from *snapshot
 	l.mu.Lock()
-	if l.onlySnapshots {
+	if l.snapshotsOnly(images) {
 		from = images.snapshot
 	}
 	l.mu.Unlock()
@@ -178,7 +187,10 @@ func (l *pool) replace(images *imagePool, w *instance) {
 // awaitsSnapshot reports whether a snapshot of the image is there or is about to be made, so that none
 // of its sandboxes is to preload.
 func (l *pool) awaitsSnapshot(images *imagePool) bool {
-	return l.snapshots && l.onlySnapshots && (images.snapshot != nil || images.snapshotBackoff == 0)
+	if images.plan.preload == nil || images.plan.preload.NoSnapshot {
+		return false
+	}
+	return l.snapshots && l.snapshotsOnly(images) && (images.snapshot != nil || images.snapshotBackoff == 0)
 }
 
 // nextSnapshot returns the image whose snapshot is to be made now. There is one at a time, and none
@@ -195,7 +207,7 @@ func (l *pool) nextSnapshot() *imagePool {
 		return nil // the end of either wakes run
 	}
 	for _, images := range l.images {
-		wanted := images.plan.preload != nil && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
+		wanted := images.plan.preload != nil && !images.plan.preload.NoSnapshot && time.Now().After(images.snapshotRetry) && (len(images.idle) > 0 || !images.lastWanted.IsZero())
 		if wanted && (images.snapshot == nil || images.snapshot.due(l.quietIn() == 0)) {
 			l.snapshotting = images
 			return images

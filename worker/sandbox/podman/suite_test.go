@@ -144,10 +144,11 @@ func keepWarmOf(tb testing.TB, worker, image string, preload *podman.Preload) *p
 	if _, err := p.SelfTest(tb.Context(), image); err != nil {
 		tb.Fatal(err)
 	}
-	w := podman.Warm{Images: map[string]job.Limits{image: job.Limits{}.Filled(job.Limits{})}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 1000}
+	w := podman.Warm{Images: map[string]job.Limits{image: job.Limits{}.Filled(job.Limits{})}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 2 * podman.IdleMB}
 	w.Snapshots = strings.HasPrefix(worker, fromSnapshots)
 	w.OnlySnapshots = w.Snapshots
 	if preload != nil {
+		w.MemoryMB += 2 * preload.MemoryMB
 		w.Preloads[image] = *preload
 	}
 	p.KeepWarm(tb.Context(), w)

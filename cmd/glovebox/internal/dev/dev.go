@@ -20,6 +20,7 @@ import (
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 )
 
 // defaultUser is whom infra/setup.sh adds.
@@ -51,6 +52,12 @@ type Config struct {
 	Grace time.Duration
 	// Extra is added to the environment of the api and the worker, as NAME=value.
 	Extra []string
+	// Runtimes are those that can be had, of which First are built before anything starts, and each other one by Build when
+	// a job first asks for it. Built says which images there are. Without Build, nothing is built.
+	Runtimes runtimes.Set
+	First    []string
+	Build    BuildFunc
+	Built    func(context.Context) (map[string]bool, error)
 	// Out is told what runs where, and what happens that is important.
 	Out io.Writer
 }
@@ -108,6 +115,14 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := s.data.writeEnv(s.localURL, s.user.name, s.Isolation, hooks); err != nil {
 		return err
 	}
+	unbuild, err := s.buildWhenAsked(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, unbuild()) }()
 	if err := s.welcome(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -148,7 +163,7 @@ func (s *stack) prepare(ctx context.Context) (err error) {
 		}
 		s.later(s.programs.lock.Close)
 	}
-	return nil
+	return s.firstRuntimes(ctx)
 }
 
 // withPodman reports whether programs are run in gVisor.

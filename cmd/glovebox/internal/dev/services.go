@@ -192,7 +192,8 @@ func (s *stack) published(ctx context.Context) ([]fleet.Runtime, error) {
 	}
 	var fresh []fleet.Runtime
 	for _, r := range all {
-		if !r.SeenAt.Before(s.began) {
+		built := r.ImageDigest != "" || !s.withPodman() // others are the builder's
+		if built && !r.SeenAt.Before(s.began) {
 			fresh = append(fresh, r)
 		}
 	}

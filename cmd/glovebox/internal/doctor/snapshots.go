@@ -24,10 +24,11 @@ func (r *report) snapshots(ctx context.Context) {
 	}
 	if said.Off != "" {
 		r.ok(name, "the worker makes none: "+said.Off)
-		return
 	}
 	for _, s := range said.Runtimes {
 		switch {
+		case s.Off != "":
+			r.ok(name, s.Runtime+": "+s.Off)
 		case s.Failure != "":
 			r.warning(name, s.Runtime+": none, so sandboxes preload by themselves, in quiet seconds: "+s.Failure, "the worker tries again by itself; glovebox runtimes build, if a root image is missing")
 		case s.Bytes == 0:
@@ -36,7 +37,7 @@ func (r *report) snapshots(ctx context.Context) {
 			r.ok(name, fmt.Sprintf("%s: made and restored, %d MiB, %v old", s.Runtime, s.Bytes>>20, time.Since(s.Made).Round(time.Second)))
 		}
 	}
-	if len(said.Runtimes) == 0 {
+	if len(said.Runtimes) == 0 && said.Off == "" {
 		r.ok(name, "no runtime that has its image here preloads anything")
 	}
 }

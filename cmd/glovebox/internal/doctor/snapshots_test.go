@@ -46,12 +46,17 @@ func TestSnapshots(t *testing.T) {
 		{Runtime: "a", Bytes: 67 << 20, Made: time.Now().Add(-90 * time.Second)},
 		{Runtime: "b", Failure: "the OCI runtime did not ask"},
 		{Runtime: "c"},
+		{Runtime: "d", Off: "nothing is preloaded, as there is no room"},
 	}}
 	page.Tell(func() metrics.Snapshots { return said })
-	want(look(t.Context(), worker.URL), "ok snapshots a: made and restored, 67 MiB, 1m3", "warning snapshots b: none, so sandboxes preload by themselves, in quiet seconds: the OCI runtime did not ask", "ok snapshots c: none was tried yet")
+	want(look(t.Context(), worker.URL), "ok snapshots a: made and restored, 67 MiB, 1m3", "warning snapshots b: none, so sandboxes preload by themselves, in quiet seconds: the OCI runtime did not ask", "ok snapshots c: none was tried yet", "ok snapshots d: nothing is preloaded, as there is no room")
 
 	page.Tell(func() metrics.Snapshots { return metrics.Snapshots{Off: "GLOVEBOX_SNAPSHOTS is never"} })
 	want(look(t.Context(), worker.URL), "ok snapshots the worker makes none: GLOVEBOX_SNAPSHOTS is never")
+	page.Tell(func() metrics.Snapshots {
+		return metrics.Snapshots{Off: "there is no room", Runtimes: said.Runtimes[3:]}
+	})
+	want(look(t.Context(), worker.URL), "ok snapshots the worker makes none: there is no room", "ok snapshots d: nothing is preloaded")
 	page.Tell(func() metrics.Snapshots { return metrics.Snapshots{} })
 	want(look(t.Context(), worker.URL), "ok snapshots no runtime")
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
+)
+
+// needs is what a plan takes, MiB.
+type needs struct {
+	running   int64 // what preloaded programs hold beside their own memory, and snapshots
+	preloaded int64 // one idle sandbox of each of the core's runtimes that preload
+	one       int64 // one idle sandbox more of each image in demand
+}
+
+// least is what there has to be room for.
+func (n needs) least() int64 { return n.running + n.preloaded }
+
+func warmNeeds(w podman.Warm, concurrency int) (n needs) {
+	var core, largest, making, onDemand int64
+	for image := range w.Images {
+		if !w.OnDemand[image] {
+			core++
+		}
+		preload, ok := w.Preloads[image]
+		if !ok {
+			continue
+		}
+		largest = max(largest, preload.MemoryMB)
+		if w.Snapshots && !preload.NoSnapshot {
+			n.running += preload.MemoryMB
+			making = max(making, podman.IdleMB+preload.MemoryMB) // the sandbox in which one is made or tried out
+		}
+		if w.OnDemand[image] {
+			onDemand = max(onDemand, podman.IdleMB+preload.MemoryMB)
+		} else {
+			n.preloaded += podman.IdleMB + preload.MemoryMB
+			n.one += preload.MemoryMB
+		}
+	}
+	n.one += max(core, 1)*podman.IdleMB + onDemand
+	n.running += int64(concurrency)*largest + making
+	return n
+}
+
+// givenUp is what a plan does without: an image's snapshot, or its preload with it.
+type givenUp struct {
+	image   string
+	preload bool
+}
+
+func (g givenUp) says() string {
+	if g.preload {
+		return "nothing is preloaded"
+	}
+	return "its sandboxes preload by themselves, not from a snapshot"
+}
+
+// from is the plan without it; what is given up twice makes no difference.
+func (g givenUp) from(w podman.Warm) podman.Warm {
+	w.Preloads = maps.Clone(w.Preloads)
+	if preload, ok := w.Preloads[g.image]; ok {
+		preload.NoSnapshot = true
+		w.Preloads[g.image] = preload
+	}
+	if g.preload {
+		delete(w.Preloads, g.image)
+	}
+	return w
+}
+
+// fitWarm takes out of a plan what there is no room for, and says what that is, the latest of each image. Of what is
+// left, idle sandboxes get the room, MiB.
+func fitWarm(w *podman.Warm, concurrency int, room int64) (all []givenUp) {
+	for len(w.Preloads) > 0 && warmNeeds(*w, concurrency).least() > room {
+		g := leastUseful(*w, concurrency, room)
+		all = append(slices.DeleteFunc(all, func(before givenUp) bool { return before.image == g.image }), g)
+		*w = g.from(*w)
+	}
+	w.Snapshots = w.Snapshots && len(snapshotsOf(*w)) > 0
+	w.OnlySnapshots = w.OnlySnapshots && w.Snapshots
+	w.MemoryMB = min(room-warmNeeds(*w, concurrency).running, int64(w.Most)*warmNeeds(*w, concurrency).one)
+	return all
+}
+
+// snapshotsOf are the images of which there are to be snapshots.
+func snapshotsOf(w podman.Warm) (images []string) {
+	for image, preload := range w.Preloads {
+		if w.Snapshots && !preload.NoSnapshot {
+			images = append(images, image)
+		}
+	}
+	return images
+}
+
+// leastUseful is the next to give up: a snapshot of an image on demand, or else one of the core's, or a preload of
+// an image on demand, where these are what takes most, or else one of the core's. Of several it is the cheapest that
+// gives room enough, and where none does the most expensive. There has to be a preload.
+func leastUseful(w podman.Warm, concurrency int, room int64) givenUp {
+	var order [4][]givenUp
+	for _, image := range snapshotsOf(w) {
+		n := 1
+		if w.OnDemand[image] {
+			n = 0
+		}
+		order[n] = append(order[n], givenUp{image: image})
+	}
+	var core int64
+	for image, preload := range w.Preloads {
+		if !w.OnDemand[image] {
+			core = max(core, preload.MemoryMB)
+			order[3] = append(order[3], givenUp{image, true})
+		}
+	}
+	for image, preload := range w.Preloads {
+		if w.OnDemand[image] && preload.MemoryMB > core { // or it would give no room
+			order[2] = append(order[2], givenUp{image, true})
+		}
+	}
+	several := order[slices.IndexFunc(order[:], func(s []givenUp) bool { return len(s) > 0 })]
+	slices.SortFunc(several, func(a, b givenUp) int {
+		return cmp.Or(cmp.Compare(w.Preloads[a.image].MemoryMB, w.Preloads[b.image].MemoryMB), cmp.Compare(a.image, b.image))
+	})
+	for _, g := range several {
+		if warmNeeds(g.from(w), concurrency).least() <= room {
+			return g
+		}
+	}
+	return several[len(several)-1]
+}

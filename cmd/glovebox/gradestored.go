@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// isStored reports whether --problem names a stored problem: a folder that is called like one comes first.
+func isStored(problem string) bool {
+	if !job.IsSHA256(problem) {
+		return false
+	}
+	_, err := os.Stat(problem)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// gradeStored is grade by a problem that the API has.
+func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []string) error {
+	switch {
+	case len(submissions) == 0:
+		return usagef("no SUBMISSION: a stored problem was checked before it was uploaded; \"glovebox problem check DIR\" checks a folder")
+	case o.timeLimit != 0:
+		return usagef("--time-limit %s: a stored problem has its own; \"glovebox problem upload --time-limit\" stores one with another", o.timeLimit)
+	}
+	if err := o.checkFor(submissions); err != nil {
+		return err
+	}
+	programs, err := a.readPrograms(submissions)
+	if err != nil {
+		return err
+	}
+	return a.withJobs(func(jobs *producer.Client) error {
+		g := &grader{app: a, jobs: jobs, runtime: o.runtime, stored: o.problem}
+		if g.runtimes, err = jobs.Runtimes(ctx); err != nil {
+			return err
+		}
+		if len(g.runtimes) == 0 {
+			return job.ErrNoRuntimes
+		}
+		var attempts []*attempt
+		for i, p := range programs {
+			attempts = append(attempts, &attempt{name: submissions[i], program: p})
+		}
+		if err := g.judge(ctx, attempts); err != nil {
+			return err
+		}
+		report := gradeReport{Problem: o.problem}
+		for _, t := range attempts {
+			report.Submissions = append(report.Submissions, gradedOf(t))
+		}
+		if err := a.printReport(report, o.format); err != nil {
+			return err
+		}
+		return report.exit()
+	})
+}

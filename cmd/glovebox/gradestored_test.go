@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// TestGradeStored: by its digest, a problem grades as its folder does, and its jobs can be listed.
+func TestGradeStored(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(small(map[string]string{".timelimit": "1"}))
+	digest, stderr, code := b.glovebox("", "problem", "upload", dir)
+	if digest = strings.TrimSpace(digest); code != exitOK || !job.IsSHA256(digest) {
+		t.Fatalf("got %q, exit code %d: %s", digest, code, stderr)
+	}
+	good, wrong := b.file("good.py", "#good"), b.file("wrong.py", "#wrong")
+	folder := filepath.Join(filepath.Dir(good), "folder")
+	for name, text := range map[string]string{"main.py": "#good", "more.py": "x = 1"} {
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, stderr, code := b.glovebox("", "grade", "--problem", digest, good, wrong, folder)
+	if code != exitFailed {
+		t.Errorf("got exit code %d: %s", code, stderr)
+	}
+	contains(t, "several", stdout, `good.py +accepted +3 / 3 tests`, `wrong.py +wrong answer +1 / 3 tests +10 ms +secret/1`, `folder +accepted +3 / 3 tests`)
+	stdout, stderr, code = b.glovebox("", "grade", "--problem", digest, "--json", good)
+	var report gradeReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != exitOK || report.Problem != digest || report.Submissions[0].Verdict != job.Accepted {
+		t.Errorf("got %s, exit code %d, %v: %s", stdout, code, err, stderr)
+	}
+	stdout, _, code = b.glovebox("", "grade", "--problem", digest, "--format", "exercism", wrong)
+	if code != exitFailed || !strings.Contains(stdout, `"status": "fail"`) {
+		t.Errorf("got %s, exit code %d", stdout, code)
+	}
+
+	if stdout, stderr, code = b.glovebox("", "submit", "--runtime", "python", "--run-at", time.Now().Add(time.Hour).Format(time.RFC3339), good); code != exitOK { // of no problem
+		t.Errorf("got %s, exit code %d: %s", stdout, code, stderr)
+	}
+	stdout, stderr, _ = b.glovebox("", "list", "--problem", digest, "--json")
+	var page producer.JobPage
+	if err := json.Unmarshal([]byte(stdout), &page); err != nil || len(page.Jobs) != 5 || page.Jobs[4].ID == "" {
+		t.Errorf("got %d jobs of %s, want the 5 that the problem graded: %v: %s", len(page.Jobs), stdout, err, stderr)
+	}
+
+	for _, tt := range []struct {
+		name, want string
+		args       []string
+	}{
+		{"nothing to grade", "no SUBMISSION", []string{"grade", "--problem", digest}},
+		{"a time limit", "has its own", []string{"grade", "--problem", digest, "--time-limit", "2s", good}},
+		{"an unknown digest", "names no stored problem", []string{"grade", "--problem", strings.Repeat("0", 64), good}},
+		{"no digest", "problem: is no digest of a problem (got abc)", []string{"list", "--problem", "abc"}},
+	} {
+		if _, stderr, code := b.glovebox("", tt.args...); code != exitUsage || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: got exit code %d, %s; want 2, %q", tt.name, code, stderr, tt.want)
+		}
+	}
+}

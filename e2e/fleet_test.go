@@ -1,0 +1,379 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
+)
+
+// fleetOf is an installation whose workers are hosts of a network.
+type fleetOf struct {
+	*glovebox
+	records *record.Store
+	workers []*fleetWorker
+	cli     operator
+	env     []string
+}
+
+// fleetWorker is a worker with a network namespace, and sandboxes that no other worker takes for its.
+type fleetWorker struct {
+	*gbtest.NetworkHost
+	name, id, instance string
+}
+
+// redoneWithin is how soon another worker has done what a worker that was killed had begun.
+const redoneWithin = time.Minute
+
+// TestFleet: four workers in network namespaces of their own run a batch. In the middle of it one is cut off for a moment, one
+// for long, one is killed and one is drained. Each job has one result and one delivery.
+//
+// GLOVEBOX_FLEET_JOBS is how many jobs the batch has (100, or 2,000 with `make fleet`).
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	n := gbtest.Number(t, "GLOVEBOX_FLEET_JOBS", 100)
+	f := startFleet(t, 4)
+	cut, killed, drained, blinked := f.workers[0], f.workers[1], f.workers[2], f.workers[3]
+	b := f.submitBatch(n)
+
+	f.awaitEnded(b.ID, n/20)
+	onBlinked := f.seize(blinked, blinked.Cut, blinked.Mend)
+	gbtest.Eventually(t, "its jobs have come to their end, which it can tell nobody", func() bool { return f.sandboxes(blinked) == 0 })
+	blinked.Mend()
+
+	f.awaitEnded(b.ID, n/10)
+	// The cut comes first: what the killed one had begun is then left to two.
+	onCut := f.seize(cut, cut.Cut, cut.Mend)
+	cutAt := time.Now()
+	onKilled := f.seize(killed, killed.Kill, nil)
+	killedAt := time.Now()
+	t.Logf("after %.0f s %s was cut off with %d jobs, and %s killed with %d", cutAt.Sub(f.began).Seconds(), cut.id, len(onCut), killed.id, len(onKilled))
+
+	f.awaitTaken(cut.id, onCut)
+	f.awaitTaken(killed.id, onKilled)
+	cut.Mend()
+	mended := time.Now()
+	t.Logf("%s was back after %.0f s", cut.id, mended.Sub(cutAt).Seconds())
+	gbtest.Eventually(t, "the one that was cut off runs jobs again", func() bool { return len(f.runs(cut.id)) > 0 })
+
+	kept := f.runs(drained.id)
+	f.cli.says(0, []string{regexp.QuoteMeta(drained.id) + " takes no more jobs"}, "fleet", "drain", drained.id)
+	gbtest.Eventually(t, "the drained one runs nothing", func() bool { return f.isIdle(drained.id) })
+	idle := time.Now()
+	left := f.ended(b.ID)
+	drained.Stop()
+	if !drained.Printed("glovebox-worker drained") {
+		t.Errorf("%s was not drained: %s", drained.id, drained.LastWords())
+	}
+	t.Logf("%s was drained, and the batch had %d jobs to go", drained.id, n-left)
+
+	results := f.collect(b.ID, n)
+	f.judgeKilled(results, onKilled, killed.id, killedAt)
+	f.judgeCut(results, onCut, cut, mended)
+	f.judgeBlinked(results, onBlinked, blinked)
+	for id, r := range results {
+		if slices.Contains(kept, id) && (r.Worker != drained.id || r.Attempt != 1) {
+			t.Errorf("job %s ran on the worker that was drained, and has a result of attempt %d by %s", id, r.Attempt, r.Worker)
+		}
+		if r.Worker == drained.id && r.Timing.StartedAt.After(idle) {
+			t.Errorf("job %s began on %s, which was drained", id, drained.id)
+		}
+	}
+	if left == n {
+		t.Error("the batch was over before its faults were: it needs more jobs")
+	}
+	f.deliveredOnce(results)
+	f.cleanedUp(killed, results)
+}
+
+func startFleet(t *testing.T, n int) *fleetOf {
+	t.Helper()
+	f := &fleetOf{glovebox: start(t, options{noWorker: true, redisHangs: true})} // time-outs as in production: a cable is pulled
+	f.cli = f.operator(t)
+	network := gbtest.StartNetwork(t)
+	redis := network.Open(f.redis.Addr)
+	f.env = []string{
+		"GLOVEBOX_INSECURE=redis,s3", // no TLS
+		"GLOVEBOX_REDIS_URL=" + strings.Replace(f.redis.Worker(), f.redis.Addr, redis, 1),
+		"GLOVEBOX_S3_ENDPOINT=http://" + network.Open(strings.TrimPrefix(f.s3.Endpoint, "http://")),
+	}
+	var err error
+	if f.records, err = record.Open(t.Context(), record.Config{URL: f.redis.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.records.Close() })
+	for i := range n {
+		w := &fleetWorker{name: fmt.Sprint("worker ", i+1), instance: fmt.Sprint(f.instance, i+1)}
+		f.podman.RemoveAfter(t, w.instance)
+		w.NetworkHost = network.Start([]string{binary(t, "glovebox-worker")}, f.workerEnv(append(slices.Clone(f.env), "GLOVEBOX_INSTANCE="+w.instance)...))
+		gbtest.Eventually(t, w.name+" takes jobs", func() bool {
+			if !w.Alive() {
+				t.Fatalf("%s ended: %s", w.name, w.LastWords())
+			}
+			line := workerLine.FindStringSubmatch(w.Output())
+			if line != nil {
+				w.id = line[1]
+			}
+			return line != nil
+		})
+		f.workers = append(f.workers, w)
+	}
+	return f
+}
+
+// submitBatch submits a batch of n small jobs, each with a delivery.
+func (f *fleetOf) submitBatch(n int) job.Batch {
+	f.tb.Helper()
+	pause := "2" // a small batch is to last for as long as it takes to miss a worker
+	if n > 500 {
+		pause = "0.5"
+	}
+	b, err := f.client.SubmitBatch(f.tb.Context(), producer.BatchOptions{}, func(yield func(job.Spec, error) bool) {
+		for i := range n {
+			spec := job.Spec{
+				Runtime: "bash", Source: fmt.Sprintf("echo %d; sleep %s", i, pause),
+				Callback: &job.Callback{URL: f.hook.url}, Limits: job.Limits{WallMS: 60_000, CPUMS: 60_000},
+			}
+			if !yield(spec, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || b.Jobs != n {
+		f.tb.Fatalf("got %+v, %v, want a batch of %d jobs", b, err, n)
+	}
+	return b
+}
+
+func (f *fleetOf) ended(batch string) int {
+	f.tb.Helper()
+	b, err := f.client.GetBatch(f.tb.Context(), batch)
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	return b.Ended
+}
+
+func (f *fleetOf) awaitEnded(batch string, n int) {
+	f.tb.Helper()
+	gbtest.Eventually(f.tb, fmt.Sprintf("%d jobs have ended", n), func() bool { return f.ended(batch) >= n })
+}
+
+// runs lists the jobs that the record has as running on the worker.
+func (f *fleetOf) runs(worker string) (ids []string) {
+	f.tb.Helper()
+	running, err := f.records.Redis().HGetAll(f.tb.Context(), "gb:{default}:running").Result()
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	for id, at := range running {
+		if strings.HasSuffix(at, " "+worker) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// seize lets something happen to a worker as it has just begun a job, and returns what it ran at that moment. Where it ran
+// nothing after all, it is tried again.
+func (f *fleetOf) seize(w *fleetWorker, happen, undo func()) (ids []string) {
+	f.tb.Helper()
+	before := f.runs(w.id)
+	gbtest.Eventually(f.tb, w.name+" begins a job", func() bool {
+		now := f.runs(w.id)
+		began := slices.ContainsFunc(now, func(id string) bool { return !slices.Contains(before, id) })
+		before = now
+		if !began {
+			return false
+		}
+		happen()
+		if ids = f.runs(w.id); len(ids) > 0 {
+			return true
+		}
+		if undo == nil {
+			f.tb.Fatalf("%s ran nothing when it was killed", w.name)
+		}
+		undo()
+		return false
+	})
+	return ids
+}
+
+// sandboxes counts those of the worker that live.
+func (f *fleetOf) sandboxes(w *fleetWorker) int {
+	f.tb.Helper()
+	return len(slices.DeleteFunc(f.inPodman("&filters="+escape(fmt.Sprintf(`{"label":["run.glovebox.instance=%s"]}`, w.instance))), container.ended))
+}
+
+// awaitTaken waits until none of the jobs is that worker's.
+func (f *fleetOf) awaitTaken(worker string, ids []string) {
+	f.tb.Helper()
+	gbtest.Eventually(f.tb, "the jobs of "+worker+" are taken from it, and have ended", func() bool {
+		for _, id := range ids {
+			j, err := f.client.Get(f.tb.Context(), id)
+			if err != nil || !j.Ended() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// isIdle reports whether a drained worker says of itself that it runs nothing.
+func (f *fleetOf) isIdle(worker string) bool {
+	f.tb.Helper()
+	var list []struct {
+		ID      string
+		Running int
+		Paused  string
+		Drained bool
+	}
+	if err := json.Unmarshal([]byte(f.cli.says(0, nil, "fleet", "--json")), &list); err != nil {
+		f.tb.Fatal(err)
+	}
+	for _, w := range list {
+		if w.ID == worker {
+			return w.Drained && w.Paused != "" && w.Running == 0
+		}
+	}
+	f.tb.Fatalf("no worker %s in %+v", worker, list)
+	return false
+}
+
+// collect returns the results of the batch: of each job one, and what it was to print.
+func (f *fleetOf) collect(batch string, n int) map[string]job.Result {
+	f.tb.Helper()
+	b, err := f.client.WaitBatch(f.tb.Context(), batch)
+	if err != nil || b.Status != job.BatchCompleted || b.Ended != n || b.Counts[job.Succeeded] != n {
+		f.tb.Fatalf("got %+v, %v, want %d jobs that succeeded", b, err, n)
+	}
+	results, by, again := map[string]job.Result{}, map[string]int{}, 0
+	for r, err := range f.client.BatchResults(f.tb.Context(), batch, 0) {
+		if err != nil {
+			f.tb.Fatal(err)
+		}
+		if r.Result == nil || r.Result.Stdout != fmt.Sprintln(r.Index) {
+			f.tb.Errorf("jobs[%d]: got %+v, want it to have printed its number", r.Index, r)
+			continue
+		}
+		results[r.ID] = *r.Result
+		by[r.Result.Worker]++
+		again += r.Result.Attempt - 1
+	}
+	if len(results) != n {
+		f.tb.Errorf("got results of %d jobs, want %d", len(results), n)
+	}
+	f.tb.Logf("%d jobs in %.0f s, %d tries more; by worker %v", n, b.FinishedAt.Sub(b.CreatedAt).Seconds(), again, by)
+	return results
+}
+
+// judgeKilled: what ran on a worker that was killed has been done by another, soon.
+func (f *fleetOf) judgeKilled(results map[string]job.Result, ids []string, worker string, killed time.Time) {
+	f.tb.Helper()
+	var took []time.Duration
+	for _, id := range ids {
+		r := results[id]
+		if r.Worker == worker || r.Attempt != 2 || r.Timing.FinishedAt == nil {
+			f.tb.Errorf("job %s ran on a worker that was killed, and has a result of attempt %d by %s", id, r.Attempt, r.Worker)
+			continue
+		}
+		took = append(took, r.Timing.FinishedAt.Sub(killed).Round(100*time.Millisecond))
+		if took[len(took)-1] > redoneWithin {
+			f.tb.Errorf("job %s was done again %s after its worker was killed, want %s at most", id, took[len(took)-1], redoneWithin)
+		}
+	}
+	f.tb.Logf("jobs of the killed worker were done again after %v", took)
+}
+
+// judgeBlinked: what a worker did while it was cut off for a moment was taken from it once it was back, or another's by then.
+func (f *fleetOf) judgeBlinked(results map[string]job.Result, ids []string, w *fleetWorker) {
+	f.tb.Helper()
+	refused, taken := w.refused(), 0
+	for _, id := range ids {
+		r := results[id]
+		accepted := r.Worker == w.id && r.Attempt == 1
+		if accepted == refused[id] {
+			f.tb.Errorf("job %s ran on a worker that was cut off for a moment: its end was accepted %v and refused %v; attempt %d by %s", id, accepted, refused[id], r.Attempt, r.Worker)
+		}
+		if accepted {
+			taken++
+		}
+	}
+	f.tb.Logf("of %d results of the worker that was cut off for a moment, %d were accepted", len(ids), taken)
+}
+
+var refusedLine = regexp.MustCompile(`msg="job (?:was another worker's by the time it ended here|was taken from this worker)".* job_id=(\S+)`)
+
+// refused are the jobs whose end the worker was not allowed to tell.
+func (w *fleetWorker) refused() map[string]bool {
+	ids := map[string]bool{}
+	for _, line := range refusedLine.FindAllStringSubmatch(w.Output(), -1) {
+		ids[line[1]] = true
+	}
+	return ids
+}
+
+// judgeCut: what ran on a worker that was cut off for long has been done by another, and was refused to it as it came back.
+func (f *fleetOf) judgeCut(results map[string]job.Result, ids []string, w *fleetWorker, mended time.Time) {
+	f.tb.Helper()
+	refused := w.refused()
+	for _, id := range ids {
+		if r := results[id]; r.Worker == w.id && r.Timing.StartedAt.Before(mended) || !refused[id] {
+			f.tb.Errorf("job %s ran on a worker that was cut off, which was refused its end: %v; its result is of attempt %d by %s", id, refused[id], r.Attempt, r.Worker)
+		}
+	}
+	after := 0
+	for _, r := range results {
+		if r.Worker == w.id && r.Timing.StartedAt.After(mended) {
+			after++
+		}
+	}
+	if after == 0 {
+		f.tb.Errorf("%s has ended no job since it was back", w.id)
+	}
+	f.tb.Logf("the worker that was cut off was refused %d results, and ended %d jobs afterwards", len(refused), after)
+}
+
+// deliveredOnce: nobody restarted the receiver or the deliverer, so each job is told of once, with the result that is stored.
+func (f *fleetOf) deliveredOnce(results map[string]job.Result) {
+	f.tb.Helper()
+	f.hook.messages(f.tb, len(results), patience)
+	time.Sleep(2 * time.Second) // for one too many
+	told, ids := map[string]bool{}, map[string]bool{}
+	for _, m := range f.hook.messages(f.tb, 0, 0) {
+		r, ours := results[m.Result.ID]
+		if !ours || told[r.ID] || ids[m.ID] {
+			f.tb.Errorf("message %s tells of job %s: of a batch's %v, told of before %v, the same id %v", m.ID, m.Result.ID, ours, told[r.ID], ids[m.ID])
+		}
+		if m.Result.Attempt != r.Attempt || m.Result.Worker != r.Worker {
+			f.tb.Errorf("message %s has the result of attempt %d by %s, and stored is that of %d by %s", m.ID, m.Result.Attempt, m.Result.Worker, r.Attempt, r.Worker)
+		}
+		told[m.Result.ID], ids[m.ID] = true, true
+	}
+	if len(told) != len(results) {
+		f.tb.Errorf("%d jobs were told of, want %d", len(told), len(results))
+	}
+}
+
+// cleanedUp: once the killed worker's host has a worker again, no sandbox is left, and no object but those of results.
+func (f *fleetOf) cleanedUp(killed *fleetWorker, results map[string]job.Result) {
+	f.tb.Helper()
+	f.startWorker("GLOVEBOX_INSTANCE=" + killed.instance)
+	for _, w := range f.workers {
+		f.instance = w.instance
+		gbtest.Eventually(f.tb, "no sandbox of "+w.name+" is left", func() bool { return len(f.containers()) == 0 })
+	}
+	list := make([]job.Result, 0, len(results))
+	for _, r := range results {
+		list = append(list, r)
+	}
+	f.nothingLeft(list...)
+}

@@ -1,0 +1,73 @@
+package runtimes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Stored is an image in Podman's store.
+type Stored struct {
+	ID, Digest string
+	// Size is what its files have, bytes; images on the same base have most of it together.
+	Size int64
+	// Root is whether it has a root image, if that can be seen.
+	Root bool
+}
+
+// InStore returns the images of Glovebox that a Podman has, by name.
+func (s Set) InStore(ctx context.Context, podman []string) (map[string]Stored, error) {
+	command := func(args ...string) *exec.Cmd {
+		return exec.CommandContext(ctx, podman[0], slices.Concat(podman[1:], args)...)
+	}
+	out, err := run(command("images", "--filter", "reference=localhost/glovebox/*", "--format", "json"))
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	var images []struct {
+		ID     string `json:"Id"`
+		Digest string
+		Size   int64
+		Names  []string
+	}
+	if err := json.Unmarshal([]byte(out), &images); err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	// infra/root-images.sh puts them there, and only Podman's namespaces are sure to reach it.
+	out, err = run(command("unshare", "sh", "-c", `ls "$(dirname "$(podman info --format '{{.Store.GraphRoot}}')")/roots" 2>/dev/null || true`))
+	if err != nil {
+		return nil, fmt.Errorf("list root images: %w", err)
+	}
+	roots := map[string]bool{}
+	for name := range strings.FieldsSeq(out) {
+		id, rest, _ := strings.Cut(name, ".")
+		roots[id] = roots[id] || strings.HasSuffix(rest, ".erofs")
+	}
+	stored := map[string]Stored{}
+	for _, image := range images {
+		for _, name := range image.Names {
+			stored[name] = Stored{ID: image.ID, Digest: image.Digest, Size: image.Size, Root: roots[image.ID]}
+		}
+	}
+	return stored, nil
+}
+
+// Built returns which images of Glovebox a Podman has, by name.
+func (s Set) Built(ctx context.Context, podman []string) (map[string]bool, error) {
+	if len(podman) == 0 {
+		podman = defaultPodman
+	}
+	out, err := run(exec.CommandContext(ctx, podman[0], append(slices.Clone(podman[1:]),
+		"images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}")...))
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	built := map[string]bool{}
+	for image := range strings.FieldsSeq(out) {
+		built[image] = true
+	}
+	return built, nil
+}
