@@ -28,7 +28,7 @@ type Transcript struct {
 }
 
 // VerifySession checks each execution's attestation, as [Verify] does, that its input is what it was given, and that none is missing between the first and the last that are attested: each names the one
-// before it. They can come in any order. That it is cut off at its end shows only by [Transcript.Reaches]. It fails with the errors of Verify, or
+// before it. Those of a fork come after those that its session had executed before: the first of them names that session, too. They can come in any order. That it is cut off at its end shows only by [Transcript.Reaches]. It fails with the errors of Verify, or
 // with one that wraps ErrBroken.
 func VerifySession(executions []job.Executed, keys []Key) (Transcript, error) {
 	var t Transcript
@@ -62,7 +62,10 @@ func VerifySession(executions []job.Executed, keys []Key) (Transcript, error) {
 		if at.Previous != t.Head {
 			return Transcript{}, fmt.Errorf("%w: %.80q, number %d, comes after another than the one before it here: one is missing, or there twice", ErrBroken, v.Statement.Predicate.ID, at.Sequence)
 		}
-		t.Session = at.ID // after those of a session that it was forked from, whose last one its first one names
+		if from := at.PreviousSession; from != "" && (from != t.Session || from == at.ID) || from == "" && t.Session != "" && t.Session != at.ID {
+			return Transcript{}, fmt.Errorf("%w: %.80q is of session %.80q and says that it goes on from %.80q, the one before it here is of %.80q", ErrBroken, v.Statement.Predicate.ID, at.ID, cmp.Or(from, at.ID), t.Session)
+		}
+		t.Session = at.ID // after those of sessions that it was forked from
 		t.Head = v.Statement.Subject[0].Digest.SHA256
 	}
 	return t, nil

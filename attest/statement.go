@@ -81,6 +81,8 @@ type Execution struct {
 	LostContexts []string `json:"lost_contexts,omitempty"`
 	// Previous is the digest of the subject of the execution before it that was executed; "" where there was none.
 	Previous string `json:"previous"`
+	// PreviousSession is the session that Previous is of, where that is another one: this one is its fork, and went on from there. "" for any other.
+	PreviousSession string `json:"previous_session,omitempty"`
 }
 
 // Stream attests an output stream.
@@ -170,8 +172,8 @@ type Run struct {
 	Limits job.Limits
 	// Stdout and Stderr are the whole streams; TextSHA256 and Truncated are not read.
 	Stdout, Stderr Stream
-	// Previous is that of [Execution]; "" for any other job.
-	Previous string
+	// Previous and PreviousSession are those of [Execution]; "" for any other job.
+	Previous, PreviousSession string
 }
 
 // describe returns what is attested of a result, without hashes.
@@ -186,7 +188,7 @@ func describe(r job.Result, run Run) (Predicate, error) {
 	}
 	if r.Session != nil {
 		x := r.Session
-		p.Session = &Execution{ID: x.ID, Sequence: x.Sequence, Context: x.Context, Language: x.Language, LostContexts: x.LostContexts, Generation: x.Generation, State: x.State, Previous: run.Previous}
+		p.Session = &Execution{ID: x.ID, Sequence: x.Sequence, Context: x.Context, Language: x.Language, LostContexts: x.LostContexts, Generation: x.Generation, State: x.State, Previous: run.Previous, PreviousSession: run.PreviousSession}
 	}
 	p.Stdout.Truncated, p.Stderr.Truncated = r.StdoutTruncated, r.StderrTruncated
 	p.Stdout.TextSHA256, p.Stderr.TextSHA256 = hashText(r.Stdout), hashText(r.Stderr)

@@ -44,7 +44,7 @@ func Verify(r job.Result, keys []Key) (Verified, error) {
 	p := s.Predicate
 	ran := Run{InputHash: p.InputHash, Limits: p.Limits, Stdout: p.Stdout, Stderr: p.Stderr}
 	if p.Session != nil {
-		ran.Previous = p.Session.Previous
+		ran.Previous, ran.PreviousSession = p.Session.Previous, p.Session.PreviousSession
 	}
 	now, err := describe(r, ran)
 	if err != nil {

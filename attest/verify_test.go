@@ -63,7 +63,7 @@ func sample() (job.Result, Run) {
 	return r, Run{
 		InputHash: input, Limits: limits,
 		Stdout: Stream{Size: 100_000, SHA256: hashText("all of stdout")}, Stderr: Stream{Size: 4, SHA256: hashText("err\n")},
-		Previous: hashText("previous"),
+		Previous: hashText("previous"), PreviousSession: "default-s-w",
 	}
 }
 

@@ -169,7 +169,7 @@ func (w *Worker) run(ctx context.Context, j record.Record, events *eventPublishe
 	if err := out.storeStreams(ctx, &result); err != nil {
 		return record.Ending{}, used, err
 	}
-	if err := w.attest(&result, spec, input, program.Limits, out, ""); err != nil {
+	if err := w.attest(&result, spec, input, program.Limits, out, link{}); err != nil {
 		return record.Ending{}, used, err
 	}
 	if err := w.storeSubmission(ctx, j, keys, spec, out); err != nil {

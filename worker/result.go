@@ -24,11 +24,17 @@ func (w *Worker) result(j record.Record, runtime job.Runtime, o sandbox.Outcome,
 	return r
 }
 
+// link is the execution before one of a session.
+type link struct {
+	head    string // the digest of its statement's subject
+	session string // that it is of, where that is another
+}
+
 // attest signs the result, if this worker has a key. It comes last: a change of the result after
 // it would make the signature wrong. If the sandbox refused the program before it was given files
 // from the bucket, nobody knows what they hold, and there is no attestation.
-// previous is the digest of the execution before it, of its session; "" for any other job.
-func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limits job.Limits, out *output, previous string) error {
+// before is the execution before it, of its session; zero for any other job.
+func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limits job.Limits, out *output, before link) error {
 	if w.Signer == nil {
 		return nil
 	}
@@ -43,7 +49,7 @@ func (w *Worker) attest(r *job.Result, spec job.Spec, input *attest.Input, limit
 		return err
 	}
 	r.Attestation, err = w.Signer.Attest(*r, attest.Run{
-		InputHash: sum, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(), Previous: previous,
+		InputHash: sum, Limits: limits, Stdout: out.stdout.attestation(), Stderr: out.stderr.attestation(), Previous: before.head, PreviousSession: before.session,
 	})
 	return err
 }

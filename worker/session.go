@@ -47,6 +47,7 @@ type heldSession struct {
 	done      turnEnd        // of the execution that was taken last
 	lost      map[string]int // contexts whose interpreters ended with it, and their generations
 	head      string         // the digest of the last execution that is attested
+	headOf    string         // the session that it is of, where that is another: none of this fork's own is attested yet
 	attested  int64          // how many are
 	slot      bool           // it has one, for an execution
 	memoryMB  int64          // what its sandbox may hold

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -58,7 +59,10 @@ func (h *heldSession) beginFork(ctx context.Context, id string) bool {
 	}
 	fork := &heldSession{
 		worker: w, life: h.life, record: x, began: time.Now(), limits: h.limits, languages: h.languages, runtime: h.runtime, clock: newClock(x), log: w.Log.With("session_id", id, "fork_of", h.record.ID),
-		memoryMB: h.memoryMB, mask: h.mask, head: x.Head, attested: x.Attested, anew: map[string]bool{},
+		memoryMB: h.memoryMB, mask: h.mask, head: h.head, attested: h.attested, anew: map[string]bool{},
+	}
+	if h.head != "" {
+		fork.headOf = cmp.Or(h.headOf, h.record.ID)
 	}
 	for _, c := range x.Contexts {
 		fork.anew[c.Name] = true

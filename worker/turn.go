@@ -136,7 +136,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 		if err := t.out.storeStreams(ctx, &result); err != nil {
 			return err
 		}
-		if err := w.attest(&result, *t.job.Spec, t.input, t.limits, t.out, h.head); err != nil {
+		if err := w.attest(&result, *t.job.Spec, t.input, t.limits, t.out, link{h.head, h.headOf}); err != nil {
 			return errors.Join(await.ErrSettings, err) // no waiting helps
 		}
 		input, err := t.storeInput(ctx)
@@ -168,7 +168,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 		return err
 	}
 	if ending.Head != "" {
-		h.head, h.attested = ending.Head, ending.Attested
+		h.head, h.headOf, h.attested = ending.Head, "", ending.Attested
 	}
 	return nil
 }
