@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
@@ -68,7 +69,24 @@ func (h *heldSession) beginFork(ctx context.Context, id string) bool {
 		fork.anew[c.Name] = true
 	}
 	h.forking = fork
+	if name := h.unseeded(x.Contexts); name != "" {
+		h.endForking(fmt.Sprintf("the interpreter of its context %q can't draw its random numbers anew", name))
+		return false
+	}
 	return true
+}
+
+// unseeded is a context whose interpreter would draw the same random numbers in the session and in its fork: Node seeds OpenSSL with what only its own image has. "" for none.
+func (h *heldSession) unseeded(contexts []job.SessionContext) string {
+	if h.languages[0] == "javascript" {
+		return ""
+	}
+	for _, c := range contexts {
+		if c.Language == "javascript" || c.Language == "typescript" {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // Forked is [sandbox.Forks].

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker"
 )
@@ -153,6 +154,23 @@ func TestSessionForkRefused(t *testing.T) {
 		if _, err := g.records.OpenFork(t.Context(), x, x.Settings, nil); !errors.Is(err, job.ErrUnforkable) {
 			t.Errorf("got %v, want ErrUnforkable", err)
 		}
+	})
+	t.Run("Node beside another language", func(t *testing.T) {
+		t.Parallel()
+		g, r := pausing(t, 1<<30, time.Hour, 8192)
+		id := g.openSession(job.SessionSettings{Runtime: "python", Limits: longLimits})
+		g.wants(id, "x = 1; print(x)", "1\n")
+		execution := job.NewID("default")
+		spec := job.SessionSettings{Runtime: "python"}.Spec(job.SessionExecution{Code: "1"})
+		if err := g.records.AddTurn(t.Context(), id, execution, spec, record.NewTurn{Place: record.Place{Context: "js", Language: "javascript"}}); err != nil {
+			t.Fatal(err)
+		}
+		g.result(execution) // python has no such contexts: it is there, and not executed
+		if x := g.session(g.fork(id, job.SessionFork{}), job.SessionEnded); x.EndReason != job.EndFailed || !strings.Contains(x.EndedBecause, `"js"`) || !strings.Contains(x.EndedBecause, "glovebox session replay") {
+			t.Errorf("got %+v", x)
+		}
+		g.wants(id, "x += 1; print(x)", "2\n")
+		eventually(t, r, `glovebox_paused_sessions 0`, `glovebox_session_pauses_total{result="forked"} 0`)
 	})
 	t.Run("its worker shuts down", func(t *testing.T) {
 		t.Parallel()

@@ -38,6 +38,8 @@ type interpreter struct {
 	mark       string
 	// extraMemory is what it may hold beside limits.memory_mb, bytes: what it held when it became the session's.
 	extraMemory int64
+	// anew says that it is to draw its random numbers anew before it executes anything more.
+	anew bool
 	// told is closed when nothing is told or heard any more in its last turn.
 	told chan struct{}
 	// masked says that it masks interrupts, and signal what interrupts it.
@@ -117,12 +119,11 @@ type telling struct {
 }
 
 // tell gives the interpreter a turn's code. What its socket holds is there before it goes on, so that it has not to wait for it.
-// With anew it draws its random numbers anew before.
-func (i *interpreter) tell(code []byte, anew bool) telling {
+func (i *interpreter) tell(code []byte) telling {
 	_ = i.control.SetDeadline(time.Time{})
 	t := telling{token: rand.Text()}
-	if anew {
-		t.token = "anew-" + t.token
+	if i.anew {
+		t.token, i.anew = "anew-"+t.token, false
 	}
 	text := slices.Concat([]byte(t.token+"\n"), code, []byte{0})
 	n, err := writeNow(i.control, text)

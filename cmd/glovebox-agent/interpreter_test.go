@@ -23,7 +23,7 @@ func spoken(t *testing.T, words ...string) (text string, masked bool, code int, 
 	var sent bytes.Buffer
 	s = &shown{send: func(p []byte) error { _, err := sent.Write(p); return err }}
 	i := newInterpreter(ours)
-	answer := i.hear(i.tell(nil, false), s)
+	answer := i.hear(i.tell(nil), s)
 	token, err := bufio.NewReader(theirs).ReadString(0)
 	token, _, isLine := strings.Cut(token, "\n")
 	if err != nil || !isLine {

@@ -33,7 +33,7 @@ func TestInterruptWaits(t *testing.T) {
 	}
 	i := newInterpreter(ours)
 	i.pid = cmd.Process.Pid
-	told := i.tell([]byte("code"), false)
+	told := i.tell([]byte("code"))
 	shows := make(chan struct{})
 	answer := i.hear(told, &shown{send: func([]byte) error { <-shows; return nil }})
 	if i.interrupt() {

@@ -155,6 +155,9 @@ func (s *session) interpreterOf(c *contexts, t turn) (i *interpreter, problem st
 	refused = agentwire.Exit{Cause: agentwire.Exited, ExitCode: 1}
 	same, ran := c.keep(t), c.stirred
 	c.stirred = false
+	if of := c.all[t.context]; t.anew && of != nil {
+		of.anew = true // also where this turn is refused
+	}
 	switch {
 	case !same && ran:
 		problem, refused.Lost, refused.Usage.CPUMS = stirred, true, c.stirredFor.Milliseconds()
@@ -195,7 +198,7 @@ func (s *session) execute(c *contexts, i *interpreter, t turn) (agentwire.Exit, 
 	memoryLimit := c.memoryLimit()
 	before, present := c.cpu, maps.Clone(c.all)
 	began := time.Now()
-	told := i.tell(t.code, t.anew)
+	told := i.tell(t.code)
 	resume()
 	if err := s.started(c.preloaded(t.context)); err != nil { // while the code runs already
 		return agentwire.Exit{}, err

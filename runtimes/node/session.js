@@ -389,10 +389,17 @@
   }
 
   // What was random before is drawn anew, as another session goes on from the same state. V8 can't be given another seed, so Math.random becomes a function of ours, unless code has put
-  // one of its own there. OpenSSL's generator can't be given one from here either (docs/agents.md).
+  // one of its own there. OpenSSL's generators are seeded by the image's addon; what Node has drawn from them before, for later calls, is used up.
   const { random } = Math;
+  const { dlopen } = process;
   let anew = random;
   const drawAnew = () => {
+    const native = { exports: {} };
+    dlopen.call(process, native, '/usr/local/lib/glovebox/preload.node');
+    native.exports.reseed();
+    const crypto = require('crypto');
+    for (let i = 0; i < 128; i++) crypto.randomUUID(); // 128 of them at once
+    for (let i = 0; i < 1024; i++) crypto.randomInt(2); // of 6 bytes, 6 KiB at once
     const kernel = fs.openSync('/dev/urandom', 'r');
     const fresh = new Float64Array(1024);
     const bits = new Uint32Array(2 * fresh.length);
@@ -419,7 +426,14 @@
       busy = busy
         .then(() => {
           token = piece.slice(0, line);
-          if (token.startsWith('anew-')) drawAnew();
+          if (token.startsWith('anew-')) {
+            try {
+              drawAnew();
+            } catch (error) { // nothing is executed that would draw what another session draws
+              fs.writeSync(2, `random numbers can't be drawn anew: replay the session instead of forking it (glovebox session replay): ${error}\n`);
+              process.reallyExit(1);
+            }
+          }
           [results, leftOut, room, exception] = [0, 0, mostInlineTotal, undefined];
           return execute(piece.slice(line + 1));
         }).catch(() => 1)

@@ -148,15 +148,22 @@ func TestForkRandom(t *testing.T) {
 	for runtime, c := range map[string]struct{ before, draw string }{
 		"python": {"import numpy, os, random, ssl, tempfile, uuid\nrandom.seed(7); numpy.random.seed(7); tempfile.mktemp(); ssl.RAND_bytes(8)",
 			"for drawn in random.random(), numpy.random.rand(), tempfile.mktemp(), uuid.uuid4(), uuid.uuid1(), ssl.RAND_bytes(8), os.urandom(8): print(drawn)"},
-		"node": {"const before = Math.random()", "console.log(Math.random()); console.log(Array.from({length: 3000}, Math.random).join())"},
+		"node": {"const c = require('crypto'); const before = [Math.random(), c.randomUUID(), c.randomInt(2), c.randomBytes(1), c.generateKeyPairSync('ed25519'), await new Promise((done) => c.randomFill(Buffer.alloc(8), done))]",
+			`console.log(Math.random()); console.log(Array.from({length: 3000}, Math.random).join())
+for (let i = 0; i < 300; i++) console.log(c.randomUUID());
+for (let i = 0; i < 1500; i++) console.log(c.randomInt(2 ** 48 - 1));
+for (const n of [16, 100000]) console.log(c.randomBytes(n).toString('hex'));
+console.log(crypto.getRandomValues(new Uint8Array(16)).join());
+console.log(c.generateKeyPairSync('ed25519').privateKey.export({format: 'jwk'}).d);
+for (let i = 0; i < 8; i++) console.log((await new Promise((done, failed) => c.randomBytes(16, (e, b) => e ? failed(e) : done(b)))).toString('hex'));`},
 		"bash": {"RANDOM=7", "echo $RANDOM$RANDOM$RANDOM; echo $SRANDOM"},
 	} {
 		t.Run(runtime, func(t *testing.T) {
 			p := withPauses(t, "random-"+runtime, 4<<30)
-			was, is := inBoth(t, p, sessionOf(t, runtime), step{code: c.before}, []step{{code: c.draw}}, []step{{code: c.draw, anew: true}})
-			first, child := strings.Split(strings.TrimSpace(was[1].stdout.String()), "\n"), strings.Split(strings.TrimSpace(is[0].stdout.String()), "\n")
-			if was[1].Status != job.Succeeded || is[0].Status != job.Succeeded || len(first) < 2 || len(first) != len(child) {
-				t.Fatalf("got %q %q and %q %q", first, was[1].stderr.String(), child, is[0].stderr.String())
+			was, is := inBoth(t, p, sessionOf(t, runtime), step{files: []sandbox.File{{Name: "in.txt"}}, code: c.before}, []step{{code: c.draw}}, []step{{files: []sandbox.File{{Name: "in.txt/x", Content: []byte("refused: in.txt is a file")}}, code: "1", anew: true}, {code: c.draw}})
+			first, child := strings.Split(strings.TrimSpace(was[1].stdout.String()), "\n"), strings.Split(strings.TrimSpace(is[1].stdout.String()), "\n")
+			if was[1].Status != job.Succeeded || is[1].Status != job.Succeeded || len(first) < 2 || len(first) != len(child) {
+				t.Fatalf("got %q %q and %q %q", first, was[1].stderr.String(), child, is[1].stderr.String())
 			}
 			for i := range first {
 				if first[i] == child[i] {
