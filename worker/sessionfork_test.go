@@ -170,7 +170,7 @@ func TestSessionForkRefused(t *testing.T) {
 			t.Errorf("got %+v", x)
 		}
 		g.wants(id, "x += 1; print(x)", "2\n")
-		eventually(t, r, `glovebox_paused_sessions 0`, `glovebox_session_pauses_total{result="forked"} 0`)
+		eventually(t, r, `glovebox_paused_sessions 0`, `glovebox_paused_sessions_bytes 0`)
 	})
 	t.Run("its worker shuts down", func(t *testing.T) {
 		t.Parallel()
