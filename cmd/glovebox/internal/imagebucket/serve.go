@@ -73,7 +73,7 @@ func (r *registry) login() (*os.File, error) {
 	if err := os.WriteFile(path, fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.at, auth), 0o600); err != nil {
 		return nil, fmt.Errorf("write podman's password: %w", err)
 	}
-	if err := os.Chmod(path, 0o644); err != nil { //nolint:gosec // Podman may be another user, who opens it again
+	if err := os.Chmod(path, 0o644); err != nil { // Podman may be another user, who opens it again
 		return nil, fmt.Errorf("write podman's password: %w", err)
 	}
 	file, err := os.Open(path)
