@@ -93,7 +93,7 @@ func startChaos(t *testing.T, jobs int, full bool) *chaos {
 	}
 	for i := range 2 {
 		c.workers = append(c.workers, &service{name: fmt.Sprintf("worker %d", i+1), Process: gbtest.Start(t,
-			[]string{binary(t, "glovebox-worker")}, c.workerEnv("GLOVEBOX_GRACE_SECONDS=3", "GLOVEBOX_WARM=1", preload[i], "GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500"), nil)})
+			[]string{binary(t, "glovebox-worker")}, c.workerEnv(append(oneOfEach(t, 2), "GLOVEBOX_GRACE_SECONDS=3", preload[i], "GLOVEBOX_PRICES=run=200,cpu_second=14000,gib_second=4500")...), nil)})
 		c.mostWarm += kinds(t)
 	}
 	other, err := producer.New("http://"+second, c.token)

@@ -77,7 +77,7 @@ func TestFleet(t *testing.T) {
 
 	results := f.collect(b.ID, n)
 	f.judgeKilled(results, onKilled, killed.id, killedAt)
-	f.judgeCut(results, onCut, cut, mended)
+	f.judgeCut(results, onCut, cut, cutAt, mended)
 	f.judgeBlinked(results, onBlinked, blinked)
 	for id, r := range results {
 		if slices.Contains(kept, id) && (r.Worker != drained.id || r.Attempt != 1) {
@@ -244,8 +244,7 @@ func (f *fleetOf) isIdle(worker string) bool {
 			return w.Drained && w.Paused != "" && w.Running == 0
 		}
 	}
-	f.tb.Fatalf("no worker %s in %+v", worker, list)
-	return false
+	return false // on a busy machine its beat may be late
 }
 
 // collect returns the results of the batch: of each job one, and what it was to print.
@@ -281,7 +280,10 @@ func (f *fleetOf) judgeKilled(results map[string]job.Result, ids []string, worke
 	var took []time.Duration
 	for _, id := range ids {
 		r := results[id]
-		if r.Worker == worker || r.Attempt != 2 || r.Timing.FinishedAt == nil {
+		if onItsWay(r, worker, killed) {
+			continue
+		}
+		if r.Worker == worker || r.Attempt < 2 || r.Timing.FinishedAt == nil {
 			f.tb.Errorf("job %s ran on a worker that was killed, and has a result of attempt %d by %s", id, r.Attempt, r.Worker)
 			continue
 		}
@@ -290,17 +292,25 @@ func (f *fleetOf) judgeKilled(results map[string]job.Result, ids []string, worke
 			f.tb.Errorf("job %s was done again %s after its worker was killed, want %s at most", id, took[len(took)-1], redoneWithin)
 		}
 	}
+	if len(took) == 0 {
+		f.tb.Error("nothing of the killed worker had to be done again")
+	}
 	f.tb.Logf("jobs of the killed worker were done again after %v", took)
+}
+
+// onItsWay reports whether a job had ended on the worker by then: what told of it was on its way to Redis, and the record had it as running still.
+func onItsWay(r job.Result, worker string, then time.Time) bool {
+	return r.Worker == worker && r.Timing.FinishedAt != nil && r.Timing.FinishedAt.Before(then)
 }
 
 // judgeBlinked: what a worker did while it was cut off for a moment was taken from it once it was back, or another's by then.
 func (f *fleetOf) judgeBlinked(results map[string]job.Result, ids []string, w *fleetWorker) {
 	f.tb.Helper()
-	refused, taken := w.refused(), 0
+	refused, handedBack, taken := w.said(refusedLine), w.said(handedBackLine), 0
 	for _, id := range ids {
 		r := results[id]
 		accepted := r.Worker == w.id && r.Attempt == 1
-		if accepted == refused[id] {
+		if accepted == refused[id] && !handedBack[id] {
 			f.tb.Errorf("job %s ran on a worker that was cut off for a moment: its end was accepted %v and refused %v; attempt %d by %s", id, accepted, refused[id], r.Attempt, r.Worker)
 		}
 		if accepted {
@@ -310,23 +320,27 @@ func (f *fleetOf) judgeBlinked(results map[string]job.Result, ids []string, w *f
 	f.tb.Logf("of %d results of the worker that was cut off for a moment, %d were accepted", len(ids), taken)
 }
 
+// refusedLine is about a job whose end the worker was not allowed to tell.
 var refusedLine = regexp.MustCompile(`msg="job (?:was another worker's by the time it ended here|was taken from this worker)".* job_id=(\S+)`)
 
-// refused are the jobs whose end the worker was not allowed to tell.
-func (w *fleetWorker) refused() map[string]bool {
+// handedBackLine is about a job that met the outage before it could run.
+var handedBackLine = regexp.MustCompile(`msg="job handed back".* job_id=(\S+)`)
+
+// said are the jobs that such lines of the worker's log name.
+func (w *fleetWorker) said(line *regexp.Regexp) map[string]bool {
 	ids := map[string]bool{}
-	for _, line := range refusedLine.FindAllStringSubmatch(w.Output(), -1) {
-		ids[line[1]] = true
+	for _, found := range line.FindAllStringSubmatch(w.Output(), -1) {
+		ids[found[1]] = true
 	}
 	return ids
 }
 
 // judgeCut: what ran on a worker that was cut off for long has been done by another, and was refused to it as it came back.
-func (f *fleetOf) judgeCut(results map[string]job.Result, ids []string, w *fleetWorker, mended time.Time) {
+func (f *fleetOf) judgeCut(results map[string]job.Result, ids []string, w *fleetWorker, cut, mended time.Time) {
 	f.tb.Helper()
-	refused := w.refused()
+	refused := w.said(refusedLine)
 	for _, id := range ids {
-		if r := results[id]; r.Worker == w.id && r.Timing.StartedAt.Before(mended) || !refused[id] {
+		if r := results[id]; !onItsWay(r, w.id, cut) && (r.Worker == w.id && r.Timing.StartedAt.Before(mended) || !refused[id]) {
 			f.tb.Errorf("job %s ran on a worker that was cut off, which was refused its end: %v; its result is of attempt %d by %s", id, refused[id], r.Attempt, r.Worker)
 		}
 	}

@@ -32,7 +32,7 @@ func TestSoak(t *testing.T) {
 	if jobs > len(hostiles) {
 		preload = "GLOVEBOX_SNAPSHOTS=always"
 	}
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_CONCURRENCY=" + strconv.Itoa(atOnce), "GLOVEBOX_WARM=1", preload}})
+	g := start(t, options{workerEnv: append(oneOfEach(t, atOnce), "GLOVEBOX_CONCURRENCY="+strconv.Itoa(atOnce), preload)})
 	g.mostWarm = kinds(t)
 	began := time.Now()
 	turns := make(chan int)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -24,6 +25,30 @@ func kinds(t *testing.T) int {
 		images[r.Image()] = true
 	}
 	return len(images)
+}
+
+// oneOfEach are the settings of a worker on which as many sandboxes wait as kinds says, whatever jobs come: what its quarter of the
+// memory has room for besides, it would have of the runtimes whose jobs come often.
+func oneOfEach(t *testing.T, concurrency int64) []string {
+	t.Helper()
+	const idle = 40 // MiB, of a sandbox that waits
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := idle * int64(kinds(t))
+	var largest, snapshots int64
+	for _, r := range set.List() {
+		if r.Preload == nil {
+			continue
+		}
+		largest, snapshots = max(largest, r.Preload.MemoryMB), snapshots+r.Preload.MemoryMB
+		if r.Core {
+			waits += r.Preload.MemoryMB
+		}
+	}
+	making := idle + largest // a snapshot is made in one
+	return []string{"GLOVEBOX_WARM=1", fmt.Sprintf("GLOVEBOX_MEMORY_MB=%d", 4*(waits+concurrency*largest+snapshots+making))}
 }
 
 // scrape is a figure of the worker's metrics, "" for one that isn't there.
@@ -54,7 +79,7 @@ func scrape(t *testing.T, addr, name string) string {
 func TestWarmWorker(t *testing.T) {
 	t.Parallel()
 	metrics := gbtest.Addr(t)
-	env := []string{"GLOVEBOX_WARM=1", "GLOVEBOX_METRICS_ADDR=" + metrics}
+	env := append(oneOfEach(t, 2), "GLOVEBOX_METRICS_ADDR="+metrics)
 	g := start(t, options{workerEnv: env})
 	full := kinds(t)
 	awaitWarm := func(what string) {
@@ -73,6 +98,9 @@ func TestWarmWorker(t *testing.T) {
 			t.Errorf("got %+v", r)
 		}
 		awaitWarm("after a job")
+		if wanted := scrape(t, metrics, `glovebox_worker_warm_wanted{runtime="python"}`); wanted != "1" {
+			t.Errorf("%s of Python are to wait, want 1: there is memory for no more", wanted)
+		}
 	}
 	// Those after the first may have come before the next one was ready.
 	started := `glovebox_sandbox_startup_seconds_count{runtime="python",start=`

@@ -156,7 +156,7 @@ func TestBootOfCounter(t *testing.T) {
 	}
 }
 
-// TestAutoscale: what glovebox says comes to CloudWatch, also after CloudWatch refused something. The script ends as glovebox does.
+// TestAutoscale: what glovebox says comes to CloudWatch, also after CloudWatch refused something, and each within the minute that it is of. The script ends as glovebox does.
 func TestAutoscale(t *testing.T) {
 	t.Parallel()
 	m := newInstance(t, awsEnv("")+autoscaleEnv)
@@ -165,12 +165,13 @@ echo "3 workers wanted, 1 there: jobs wait (7 jobs wait, 2 run, 1.5 a second com
 echo "2 workers wanted, 3 there: fewer are enough"
 exit 4`)
 	m.stub("aws", `case $* in *"--value 3") exit 254 ;; esac`)
+	m.stub("timeout", `shift; exec "$@"`)
 	out, err := m.try("infra/aws/autoscale.sh")
 	if err == nil || !strings.Contains(out, "3 workers wanted, 1 there: jobs wait") || !strings.Contains(out, "CloudWatch didn't take it") {
 		t.Errorf("got %v, %s", err, out)
 	}
 	const put = "aws --region eu-central-1 cloudwatch put-metric-data --namespace Glovebox/glovebox --metric-name WantedWorkers --dimensions Pool=cpu --value "
-	for _, want := range []string{put + "3\n", put + "2\n"} {
+	for _, want := range []string{"timeout 50 " + put + "3\n", "\n" + put + "3\n", "timeout 50 " + put + "2\n", "\n" + put + "2\n"} {
 		if !strings.Contains(m.asked(), want) {
 			t.Errorf("want %q, asked was\n%s", want, m.asked())
 		}

@@ -290,10 +290,10 @@ func (c Callback) check(add addFunc, events ...string) {
 	for i, e := range c.Events {
 		if !slices.Contains(events, e) {
 			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is not known", strings.Join(events, ", "))
+		} else if slices.Contains(c.Events[:i], e) {
+			add(fmt.Sprintf("callback.events[%d]", i), clip(e), "is there already", "each event once")
+			return
 		}
-	}
-	if len(c.Events) > len(events) {
-		add("callback.events", len(c.Events), "has too many entries", "each event once")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -45,7 +44,7 @@ func (b *builder) bootstrap(ctx context.Context) error {
 		args = append(args, `--customize-hook=rm "$1/etc/apt/sources.list"`)
 	}
 	args = append(append(args, suite, rootfs), b.sources...)
-	if _, err := run(exec.CommandContext(ctx, "mmdebstrap", args...)); err != nil {
+	if _, err := run(commandOf(ctx, []string{"mmdebstrap"}, args...)); err != nil {
 		return err
 	}
 	tar, err := os.Open(rootfs)
@@ -97,7 +96,7 @@ func source(mirror, suite string) string { return fmt.Sprintf("deb %s %s main", 
 
 // aptMirror returns the first of apt's mirrors with the given label, "" if there is none.
 func aptMirror(ctx context.Context, label string) (string, error) {
-	out, err := run(exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(SITE)",
+	out, err := run(commandOf(ctx, []string{"apt-get"}, "indextargets", "--format", "$(SITE)",
 		"Created-By: Packages", "Origin: Debian", "Label: "+label))
 	if err != nil {
 		return "", fmt.Errorf("find apt's mirror: %w", err)

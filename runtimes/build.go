@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -172,7 +173,7 @@ func (b *builder) rootImages(ctx context.Context, chosen []Runtime) error {
 
 // MakeRootImages makes root images of images, with the command of infra/root-images.sh, which says what it does.
 func MakeRootImages(ctx context.Context, command, images []string, out io.Writer) error {
-	cmd := exec.CommandContext(ctx, command[0], slices.Concat(command[1:], images)...)
+	cmd := commandOf(ctx, command, images...)
 	var stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = out, &stderr // it takes seconds for each, and says so
 	if err := cmd.Run(); err != nil {
@@ -297,8 +298,20 @@ func writeInputs(dir string, sources []string) error {
 }
 
 func (b *builder) podman(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, b.Podman[0], append(slices.Clone(b.Podman[1:]), args...)...)
+	return commandOf(ctx, b.Podman, args...)
 }
+
+// commandOf is a command that is asked to end when ctx does. Killed, infra/podman.sh would leave a Podman that
+// goes on, and we would wait for it, as it has our pipes.
+func commandOf(ctx context.Context, argv []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], slices.Concat(argv[1:], args)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = endDelay
+	return cmd
+}
+
+// endDelay is how long a command may take to end that has been asked to.
+const endDelay = 10 * time.Second
 
 func (b *builder) timed(name, image, which string, do func() error) error {
 	start := time.Now()

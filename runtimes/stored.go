@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 )
 
@@ -21,7 +20,7 @@ type Stored struct {
 // InStore returns the images of Glovebox that a Podman has, by name.
 func (s Set) InStore(ctx context.Context, podman []string) (map[string]Stored, error) {
 	command := func(args ...string) *exec.Cmd {
-		return exec.CommandContext(ctx, podman[0], slices.Concat(podman[1:], args)...)
+		return commandOf(ctx, podman, args...)
 	}
 	out, err := run(command("images", "--filter", "reference=localhost/glovebox/*", "--format", "json"))
 	if err != nil {
@@ -60,8 +59,7 @@ func (s Set) Built(ctx context.Context, podman []string) (map[string]bool, error
 	if len(podman) == 0 {
 		podman = defaultPodman
 	}
-	out, err := run(exec.CommandContext(ctx, podman[0], append(slices.Clone(podman[1:]),
-		"images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}")...))
+	out, err := run(commandOf(ctx, podman, "images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}"))
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}

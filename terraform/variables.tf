@@ -325,8 +325,8 @@ variable "autoscale" {
   default = null
 
   validation {
-    condition     = var.autoscale == null || try(var.workers[var.autoscale.pool].min_size >= 1, false)
-    error_message = "autoscale.pool has to be one of workers, with a min_size of at least 1: target tracking can't leave 0."
+    condition     = var.autoscale == null || try(var.workers[var.autoscale.pool].min_size >= 1 && var.workers[var.autoscale.pool].max_size <= 10000, false)
+    error_message = "autoscale.pool has to be one of workers, with a min_size of at least 1, as target tracking can't leave 0, and a max_size of 10000 at most."
   }
   validation {
     condition     = var.autoscale == null || try(var.autoscale.slots >= 1 && var.autoscale.slots <= 1000 && floor(var.autoscale.slots) == var.autoscale.slots, false)
@@ -334,10 +334,10 @@ variable "autoscale" {
   }
   validation {
     condition = var.autoscale == null || try(
-      var.autoscale.boot_seconds >= 1 && var.autoscale.clear_seconds > var.autoscale.boot_seconds && var.autoscale.clear_seconds <= 86400
+      var.autoscale.boot_seconds >= 1 && var.autoscale.boot_seconds <= 3600 && var.autoscale.clear_seconds > var.autoscale.boot_seconds && var.autoscale.clear_seconds <= 86400
       && floor(var.autoscale.boot_seconds) == var.autoscale.boot_seconds && floor(var.autoscale.clear_seconds) == var.autoscale.clear_seconds,
     false)
-    error_message = "autoscale.boot_seconds and clear_seconds have to be whole seconds, clear_seconds more than boot_seconds and 86400 at most."
+    error_message = "autoscale.boot_seconds and clear_seconds have to be whole seconds, boot_seconds 3600 at most, clear_seconds more than boot_seconds and 86400 at most."
   }
   validation {
     condition     = var.autoscale == null || var.wanted_workers_metric == null

@@ -24,7 +24,7 @@ type askable interface {
 func (w *Worker) keepAsked(ctx context.Context) error {
 	sandboxes, ok := w.Sandboxes.(askable)
 	if !ok || w.paused() != nil {
-		return nil
+		return nil //nolint:nilerr // why it is paused is the monitor's to say
 	}
 	list, err := w.Records.Fleet.Asked(ctx)
 	switch {

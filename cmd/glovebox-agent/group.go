@@ -85,6 +85,19 @@ func (g group) memory() (int64, error) {
 	return g.count(memory)
 }
 
+// releaseTimeout is how long gVisor may take to give back the memory of processes that have ended.
+const releaseTimeout = 2 * time.Second
+
+// awaitBelow waits, for a while, until the group holds less: gVisor gives memory back some time after its
+// processes have ended, and until then it would count as the next one's.
+func (g group) awaitBelow(bytes int64) {
+	for deadline := time.Now().Add(releaseTimeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if held, err := g.memory(); err != nil || held < bytes {
+			return // a program that starts has its own look
+		}
+	}
+}
+
 // cpu returns the CPU time that the group has used so far.
 func (g group) cpu() (time.Duration, error) {
 	if g.host != nil {

@@ -183,7 +183,7 @@ func (p *prepared) takeOver(start agentwire.Start, in *inputs) (_ *process, why 
 		why = p.handOver(start, in)
 	}
 	if why != nil {
-		p.discard()
+		p.discard(start.Limits.MemoryMB << 20)
 		return nil, why
 	}
 	_ = unix.Close(p.control) // the other end is closed already
@@ -271,8 +271,9 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 	return err
 }
 
-// discard ends the process and all that it started.
-func (p *prepared) discard() {
+// discard ends the process and all that it started, in the place of which a program starts that may hold so
+// many bytes.
+func (p *prepared) discard(limit int64) {
 	<-p.started
 	killAll()
 	used := make(chan usage, 1)
@@ -283,6 +284,7 @@ func (p *prepared) discard() {
 	}
 	if p.pipes.stdout != nil {
 		p.pipes.closeOurSide()
+		p.group.awaitBelow(limit / 4)
 		p.group.close()
 	}
 }

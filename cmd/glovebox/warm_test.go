@@ -37,7 +37,7 @@ func TestWarm(t *testing.T) {
 	}
 	for _, w := range []fleet.Worker{
 		{ID: "host-1", Concurrency: 4, Warm: map[string]int{"python": 2, "c": 1}, WarmRoom: map[string]int{"python": 6, "c": 30}},
-		{ID: "host-2\x1b", Concurrency: 8, WarmRoom: map[string]int{"python": 100}},
+		{ID: "host-2\x1b", Concurrency: 8, WarmRoom: map[string]int{"python": 100, "x\x1b[2J": 1}},
 		{ID: "host-3", Concurrency: 8, WarmRoom: map[string]int{"python": 100}},
 		{ID: "host-4", Concurrency: 8, WarmRoom: map[string]int{"python": 100}, Paused: "no S3"},
 	} {
@@ -64,7 +64,7 @@ func TestWarm(t *testing.T) {
 		{[]string{"python", "10001"}, exitUsage, []string{"0 to 10000"}},
 		{[]string{"python", "3", "--for", "59s"}, exitUsage, []string{"--for is 59s"}},
 		{[]string{"python", "3", "--for", "25h"}, exitUsage, []string{"--for is 25h"}},
-		{[]string{"cobol", "3"}, exitFailed, []string{`"cobol"`, "c python"}},
+		{[]string{"cobol", "3"}, exitFailed, []string{`"cobol"`, `c python x\u001b[2J`}},
 		{[]string{"python", "12", "--for", "90m"}, 0, []string{"12 of 12 sandboxes of python will wait until", "host-1 4 of 4", "8 of 8"}},
 		{[]string{"c", "9"}, 0, []string{"3 of 9 sandboxes of c", "host-1 3 of 3", "0 of 6", "room for no more"}},
 		{[]string{"python", "24"}, 0, []string{"22 of 24", "host-1 6 of 8", "room for no more"}},

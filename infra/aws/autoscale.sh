@@ -9,7 +9,8 @@ set -eu -o pipefail
 glovebox autoscale --watch --interval 1m --slots "$AUTOSCALE_SLOTS" --min "$AUTOSCALE_MIN" --max "$AUTOSCALE_MAX" \
     --boot "${AUTOSCALE_BOOT_SECONDS}s" --clear "${AUTOSCALE_CLEAR_SECONDS}s" | while read -r wanted why; do
     echo "$wanted $why"
-    # A number that didn't arrive is followed by another: the group stays as it is meanwhile.
-    aws --region "$REGION" cloudwatch put-metric-data --namespace "$AUTOSCALE_NAMESPACE" --metric-name WantedWorkers \
+    # A number that didn't arrive is followed by another: the group stays as it is meanwhile. It is given up before
+    # that one comes, or numbers of an outage would stand in line, and count as those of the time after it.
+    timeout 50 aws --region "$REGION" cloudwatch put-metric-data --namespace "$AUTOSCALE_NAMESPACE" --metric-name WantedWorkers \
         --dimensions "Pool=$AUTOSCALE_POOL" --value "$wanted" || echo "autoscale: CloudWatch didn't take it" >&2
 done

@@ -30,10 +30,13 @@ type Asked struct {
 	Until int64 `json:"until"`
 }
 
-// check fails for what no operator can have asked.
-func (a Asked) check() error {
-	if a.Count < 1 || a.Count > MostAsked || a.Until <= a.Since || a.Until-a.Since > LongestAsked.Milliseconds() {
-		return fmt.Errorf("runtime %.100q: %d sandboxes for %d ms: want 1 to %d for up to %s", a.Runtime, a.Count, a.Until-a.Since, MostAsked, LongestAsked)
+// check fails for what no operator can have asked by now.
+func (a Asked) check(now time.Time) error {
+	if a.Count < 1 || a.Count > MostAsked || a.Since < 0 || a.Until <= a.Since || a.Until-a.Since > LongestAsked.Milliseconds() {
+		return fmt.Errorf("runtime %.100q: %d sandboxes from %d to %d, ms: want 1 to %d for up to %s", a.Runtime, a.Count, a.Since, a.Until, MostAsked, LongestAsked)
+	}
+	if a.Since > now.Add(mostAhead).UnixMilli() {
+		return fmt.Errorf("runtime %.100q: asked at %d, ms, which is more than %s ahead", a.Runtime, a.Since, mostAhead)
 	}
 	return nil
 }
@@ -65,7 +68,7 @@ func listAsked(ctx context.Context, rdb *redis.Client, now time.Time) (list []As
 	}
 	for _, runtime := range slices.Sorted(maps.Keys(said)) {
 		a := Asked{Runtime: runtime}
-		if err := cmp.Or(json.Unmarshal([]byte(said[runtime]), &a), a.check()); err != nil {
+		if err := cmp.Or(json.Unmarshal([]byte(said[runtime]), &a), a.check(now)); err != nil {
 			unreadable = append(unreadable, fmt.Errorf("read what is to be warm: %w", err))
 			continue
 		}
@@ -98,7 +101,7 @@ func Ask(ctx context.Context, rdb *redis.Client, runtime string, count int, long
 		}
 	}
 	if count != 0 {
-		if err := a.check(); err != nil {
+		if err := a.check(now); err != nil {
 			return fmt.Errorf("ask for warm sandboxes: %w", err)
 		}
 		b, err := json.Marshal(a)

@@ -50,9 +50,10 @@ func TestAsked(t *testing.T) {
 	}
 	lists(2*time.Minute, "python")
 	rdb.HSet(t.Context(), warmKey, "c", "no JSON", "d", `{"count":0,"since":1,"until":2}`, "e", `{"count":100000,"since":1,"until":2}`,
-		"f", `{"count":1,"since":1,"until":99999999999999}`, "g", `{"count":1,"since":1,"until":2}`)
+		"f", `{"count":1,"since":1,"until":99999999999999}`, "g", `{"count":1,"since":1,"until":2}`,
+		"h", `{"count":1,"since":-9223372036854775808,"until":9223372036854775807}`, "i", `{"count":1,"since":99999999999999,"until":100000000000000}`)
 	lists(0, "bash", "python")
-	if _, unreadable, err := ListAsked(t.Context(), rdb); err != nil || len(unreadable) != 4 { // g's time is only over
+	if _, unreadable, err := ListAsked(t.Context(), rdb); err != nil || len(unreadable) != 6 { // g's time is only over
 		t.Errorf("got %v, %v", unreadable, err)
 	}
 	ask("bash", 0, 0)

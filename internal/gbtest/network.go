@@ -91,7 +91,8 @@ func (n *Network) run(p *Process, argv ...string) {
 	}
 }
 
-// awaitNamespace waits until the process has left the network namespace of this one.
+// awaitNamespace waits until the process has left the network namespace of this one, and has written down who it is in its user
+// namespace: before that, no other can be made below it.
 func (n *Network) awaitNamespace(p *Process) {
 	n.tb.Helper()
 	own, err := os.Readlink("/proc/self/ns/net")
@@ -103,6 +104,7 @@ func (n *Network) awaitNamespace(p *Process) {
 			n.tb.Fatalf("it makes no network namespace: %s", p.LastWords())
 		}
 		its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.PID()))
-		return err == nil && its != own
+		groups, mapErr := os.ReadFile(fmt.Sprintf("/proc/%d/gid_map", p.PID())) // the last that unshare writes
+		return err == nil && mapErr == nil && its != own && len(groups) > 0
 	})
 }

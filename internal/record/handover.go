@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,4 +76,17 @@ func (s *Store) unoffered(ctx context.Context, run queue.Run, e *NotOfferedError
 		}
 	}
 	return nil
+}
+
+// EndHandedOver ends the jobs that wait for somebody who offers the name, as internal_error: nobody will.
+// It returns how many there were.
+func (s *Store) EndHandedOver(ctx context.Context, name string, problem *job.Error) (ended int, err error) {
+	err = s.Queue.DrainHandedOver(ctx, name, func(run queue.Run) error {
+		if err := s.EndUnrun(ctx, run.ID, run.Epoch, job.InternalError, problem); err != nil && !errors.Is(err, job.ErrNotFound) {
+			return fmt.Errorf("end job %s, whose runtime nobody offers: %w", run.ID, err)
+		}
+		ended++
+		return nil
+	})
+	return ended, err
 }

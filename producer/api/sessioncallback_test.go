@@ -2,12 +2,14 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // TestSessionCallback: a session's callback is held to the rules of a job's, at its start and at each execution that it is told of, and nobody else sees its deliveries.
@@ -54,12 +56,22 @@ func TestSessionCallback(t *testing.T) {
 	if a := w.do(t, "DELETE", "/v1/sessions/"+x.ID, http.NoBody, as(token)); a.status != http.StatusOK {
 		t.Fatalf("got %d %s", a.status, a.body)
 	}
-	if a := w.do(t, "GET", "/v1/deliveries?session="+x.ID, http.NoBody, as(token)); a.status != http.StatusOK || !strings.Contains(string(a.body), `"session_id":"`+x.ID+`"`) {
-		t.Errorf("got %d %s, want the delivery of its end", a.status, a.body)
+	var told struct{ Deliveries []producer.Delivery }
+	w.expecting(t, "GET", "/v1/deliveries?session="+x.ID, "", http.StatusOK, &told, as(token))
+	if len(told.Deliveries) != 1 || told.Deliveries[0].SessionID != x.ID {
+		t.Fatalf("got %+v, want the delivery of its end", told)
 	}
 	for _, query := range []string{"session=" + x.ID, "session=" + x.ID + "&job=" + r.ID} {
 		if a := w.do(t, "GET", "/v1/deliveries?"+query, http.NoBody); a.status != http.StatusNotFound && a.status != http.StatusUnprocessableEntity {
 			t.Errorf("another tenant: got %d %s", a.status, a.body)
 		}
+	}
+	// What is purged is told to nobody, and its URL is kept nowhere.
+	w.expecting(t, "DELETE", "/v1/sessions/"+x.ID+"?purge=true", "", http.StatusNoContent, nil, as(token))
+	if d, err := w.Records.GetDelivery(t.Context(), "acme", told.Deliveries[0].ID); !errors.Is(err, job.ErrNoDelivery) {
+		t.Errorf("got %+v, %v, want it purged with its session", d, err)
+	}
+	if n := w.Raw.ZCard(t.Context(), "gb:{acme}:outbox").Val(); n != 0 {
+		t.Errorf("%d deliveries are pending of what was purged", n)
 	}
 }

@@ -42,18 +42,19 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	for body, field := range map[string]string{
-		`{"runtime":"cobol"}`:                                                                         "runtime",
-		`{"runtime":"bash"}`:                                                                          "runtime", // it has no sessions
-		`{"runtime":"python","ttl_seconds":5401}`:                                                     "ttl_seconds",
-		`{"runtime":"python","ttl_seconds":9,"idle_seconds":10}`:                                      "idle_seconds",
-		`{"runtime":"python","limits":{"memory_mb":1000000}}`:                                         "limits.memory_mb",
-		`{"runtime":"python","metadata":{"":"x"}}`:                                                    "metadata",
-		`{"runtime":"python","budget":{"cpu_ms":-1}}`:                                                 "budget.cpu_ms",
-		`{"runtime":"python","budget":{"executions":-1}}`:                                             "budget.executions",
-		`{"runtime":"python","idempotency_key":"ü"}`:                                                  "idempotency_key",
-		`{"runtime":"python","callback":{"url":"ftp://x"}}`:                                           "callback.url",
-		`{"runtime":"python","callback":{"url":"http://0x7f.1/x","events":["session.ended"]}}`:        "callback.url",
-		`{"runtime":"python","callback":{"url":"https://example.com/","events":["batch.completed"]}}`: "callback.events[0]",
+		`{"runtime":"cobol"}`:                                                                                       "runtime",
+		`{"runtime":"bash"}`:                                                                                        "runtime", // it has no sessions
+		`{"runtime":"python","ttl_seconds":5401}`:                                                                   "ttl_seconds",
+		`{"runtime":"python","ttl_seconds":9,"idle_seconds":10}`:                                                    "idle_seconds",
+		`{"runtime":"python","limits":{"memory_mb":1000000}}`:                                                       "limits.memory_mb",
+		`{"runtime":"python","metadata":{"":"x"}}`:                                                                  "metadata",
+		`{"runtime":"python","budget":{"cpu_ms":-1}}`:                                                               "budget.cpu_ms",
+		`{"runtime":"python","budget":{"executions":-1}}`:                                                           "budget.executions",
+		`{"runtime":"python","idempotency_key":"ü"}`:                                                                "idempotency_key",
+		`{"runtime":"python","callback":{"url":"ftp://x"}}`:                                                         "callback.url",
+		`{"runtime":"python","callback":{"url":"http://0x7f.1/x","events":["session.ended"]}}`:                      "callback.url",
+		`{"runtime":"python","callback":{"url":"https://example.com/","events":["batch.completed"]}}`:               "callback.events[0]",
+		`{"runtime":"python","callback":{"url":"https://example.com/","events":["job.completed","job.completed"]}}`: "callback.events[1]",
 	} {
 		refused("/v1/sessions", body, http.StatusUnprocessableEntity, field)
 	}

@@ -499,6 +499,14 @@ run "autoscale_that_boots_for_too_long" {
   expect_failures = [var.autoscale]
 }
 
+run "autoscale_whose_boot_glovebox_refuses" {
+  command = plan
+  variables {
+    autoscale = { pool = "default", slots = 4, boot_seconds = 3601, clear_seconds = 7200 }
+  }
+  expect_failures = [var.autoscale]
+}
+
 run "autoscale_and_a_metric" {
   command = plan
   variables {

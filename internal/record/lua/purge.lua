@@ -19,16 +19,7 @@ if run and call('HGET', run_key(run), 'state') == 'running' then return {'run'} 
 call('DEL', t .. 'job:' .. id, t .. 'result:' .. id, t .. 'events:' .. id)
 take_back('result:' .. id)
 take_back('events:' .. id)
-local released = {}
-for i = first, #ARGV do
-  local key = t .. 'delivery:' .. ARGV[i]
-  local endpoint, url = unpack(call('HMGET', key, 'endpoint', 'url'))
-  call('DEL', key)
-  if endpoint or url then -- it keeps no place in its lane
-    for _, r in ipairs(leave_lane(lane_of(endpoint, url), ARGV[i], now)) do released[#released + 1] = r end
-  end
-  call('ZREM', t .. 'outbox', ARGV[i])
-end
+local released = drop_deliveries(first, now)
 call('ZREM', t .. 'jobs', created .. ':' .. id)
 call('ZADD', t .. 'garbage', now, id)
 return {'ok', released}

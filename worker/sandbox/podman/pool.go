@@ -70,7 +70,8 @@ type imagePool struct {
 	idle       []*instance // the oldest first
 	lastWanted time.Time
 	arrivals   poolsize.Arrivals
-	wanted     int // how many are to wait, as it was last looked at
+	wanted     int       // how many are to wait, as it was last looked at
+	refilled   time.Time // when the start of one began last
 	// paying is the share of the recent programs that gained by a preloaded process.
 	paying float64
 	// needing is the share of them that need what only the snapshot has.

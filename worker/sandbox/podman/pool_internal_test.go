@@ -223,3 +223,29 @@ func TestRefillFrom(t *testing.T) {
 		})
 	}
 }
+
+// TestRefillsInTurn: a flood of programs of one image, each of which takes what waits, keeps no other image without a
+// sandbox. Where all have one, the image that is wanted most is refilled.
+func TestRefillsInTurn(t *testing.T) {
+	t.Parallel()
+	flood, other := &imagePool{plan: plan{image: "bash"}}, &imagePool{plan: plan{image: "php"}}
+	l := &pool{sandboxes: &Sandboxes{}, maxPerImage: 2, budget: 1000, images: []*imagePool{flood, other}}
+	now := time.Now()
+	flood.lastWanted, other.lastWanted = now, now.Add(-time.Second)
+	other.arrivals.Note(now)
+	for range 1000 {
+		flood.arrivals.Note(now)
+	}
+	flood.refilled, other.refilled = now, now.Add(-time.Second)
+	if next, wait := l.nextRefill(); next != other || wait != 0 {
+		t.Errorf("next is %q in %s, want php now", next.plan.image, wait)
+	}
+	other.refilled = now.Add(time.Second)
+	if next, wait := l.nextRefill(); next != flood || wait != 0 {
+		t.Errorf("next is %q in %s, want bash now, as it is its turn", next.plan.image, wait)
+	}
+	flood.idle, other.idle = []*instance{{}}, []*instance{{}}
+	if next, _ := l.nextRefill(); next != flood {
+		t.Errorf("next is %q, want bash, of which more are wanted", next.plan.image)
+	}
+}

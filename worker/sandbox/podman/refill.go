@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/worker/sandbox"
+	"github.com/glovebox-run/glovebox/worker/sandbox/internal/poolsize"
 )
 
 const (
@@ -33,8 +34,8 @@ const (
 	maxRefillBackoff = time.Minute
 )
 
-// nextRefill returns the pool that lacks a sandbox, and how long to wait until it may have one. Of several it is
-// the one that gains most by it, and then the one that was wanted last; it is nil when there are enough.
+// nextRefill returns the pool that lacks a sandbox, and how long to wait until it may have one. Which of several it is
+// the plan says; it is nil when there are enough.
 func (l *pool) nextRefill() (_ *imagePool, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,18 +43,17 @@ func (l *pool) nextRefill() (_ *imagePool, wait time.Duration) {
 	for _, images := range l.images {
 		left -= int64(len(images.idle)) * images.plan.idleMB()
 	}
-	var found *imagePool
-	most := 0.0
+	var lacks []poolsize.Lack
 	for i, images := range sizes.images {
-		if len(images.idle) >= images.wanted || left < images.plan.idleMB() || !time.Now().After(images.retryAt) {
-			continue // tidy first removes those that are too many
-		}
-		gain := sizes.Gain(i, len(images.idle))
-		if found == nil || gain > most || gain == most && images.lastWanted.After(found.lastWanted) {
-			found, most = images, gain
+		if len(images.idle) < images.wanted && left >= images.plan.idleMB() && time.Now().After(images.retryAt) { // tidy first removes those that are too many
+			lacks = append(lacks, poolsize.Lack{Kind: i, Have: len(images.idle), Refilled: images.refilled})
 		}
 	}
-	if found == nil || len(found.idle) == 0 || sizes.Load() > mostPausing {
+	if len(lacks) == 0 {
+		return nil, 0
+	}
+	found := sizes.images[lacks[sizes.Next(lacks)].Kind]
+	if len(found.idle) == 0 || sizes.Load() > mostPausing {
 		return found, 0
 	}
 	return found, l.refillDelay()
@@ -78,6 +78,7 @@ func (l *pool) refill(ctx context.Context, images *imagePool) {
 	w, err := l.sandboxes.startIdle(ctx, images.plan, l.refillFrom(images))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	images.refilled = began
 	if err == nil {
 		l.refills.Note(time.Since(began))
 		images.idle, images.backoff = append(images.idle, w), 0

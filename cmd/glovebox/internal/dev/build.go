@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
@@ -31,11 +32,12 @@ type builder struct {
 
 	records *record.Store
 	offer   *fleet.Offer
-	wanted  chan string
 	running sync.WaitGroup
+	wake    chan struct{} // something has been asked for
 
 	mu      sync.Mutex
 	unbuilt []runtimes.Runtime
+	asked   []string // each once, however many jobs ask
 }
 
 // firstRuntimes are built before anything is started: those that were asked for, and one where there is none,
@@ -84,14 +86,14 @@ func (s *stack) buildWhenAsked(ctx context.Context) (stop func() error, err erro
 	if err != nil {
 		return nil, err
 	}
+	return s.buildFor(ctx, records)
+}
+
+// buildFor is buildWhenAsked for the jobs of these records, which it closes.
+func (s *stack) buildFor(ctx context.Context, records *record.Store) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	b := &builder{stack: s, records: records, wanted: make(chan string, 64)}
-	b.offer = records.Fleet.Offer(ctx, func(name string) {
-		select {
-		case b.wanted <- name:
-		default: // as many wait to be built, and jobs ask again
-		}
-	})
+	b := &builder{stack: s, records: records, wake: make(chan struct{}, 1)}
+	b.offer = records.Fleet.Offer(ctx, b.ask)
 	stop = func() error {
 		cancel()
 		err := b.offer.Close()
@@ -111,30 +113,69 @@ func (s *stack) buildWhenAsked(ctx context.Context) (stop func() error, err erro
 			return nil, errors.Join(err, stop())
 		}
 		if waits {
-			b.wanted <- r.Name
+			b.ask(r.Name)
 		}
 	}
 	b.running.Go(func() { b.run(ctx) })
 	return stop, nil
 }
 
+// ask notes that jobs want a runtime.
+func (b *builder) ask(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Contains(b.asked, name) {
+		b.asked = append(b.asked, name)
+	}
+	select {
+	case b.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// next takes the runtime that was asked for first; "" is none.
+func (b *builder) next() (name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.asked) > 0 {
+		name, b.asked = b.asked[0], b.asked[1:]
+	}
+	return name
+}
+
 func (b *builder) run(ctx context.Context) {
 	again := time.NewTicker(republishEvery)
 	defer again.Stop()
 	for {
-		var err error
-		name := ""
 		select {
 		case <-ctx.Done():
 			return
 		case <-again.C:
-			err = b.refresh(ctx)
-		case name = <-b.wanted:
-			err = b.provide(ctx, name)
+			if err := b.refresh(ctx); err != nil && ctx.Err() == nil {
+				b.say("  runtimes that can be built could not be published: %v\n", err)
+			}
+		case <-b.wake:
+			for name := b.next(); name != "" && ctx.Err() == nil; name = b.next() {
+				b.serve(ctx, name)
+			}
 		}
-		if err != nil && ctx.Err() == nil {
-			b.say("  %-8s could not be had: %v\n", name, err)
-		}
+	}
+}
+
+// serve provides a runtime, or ends the jobs that wait for it: nobody else will take them. The next job tries again.
+func (b *builder) serve(ctx context.Context, name string) {
+	err := b.provide(ctx, name)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	b.say("  %-8s could not be had: %v\n", name, err)
+	ended, err := b.records.EndHandedOver(ctx, name, &job.Error{
+		Code: job.CodeUnavailable, Message: fmt.Sprintf("the runtime %s could not be built; glovebox dev printed why", name),
+	})
+	if err != nil && ctx.Err() == nil {
+		b.say("  %-8s jobs that wait for it could not be ended: %v\n", name, err)
+	} else if ended > 0 {
+		b.say("  %-8s jobs that waited for it have failed: %d\n", name, ended)
 	}
 }
 

@@ -22,11 +22,31 @@ type stored struct {
 	RootFS       struct{ Layers []string }
 }
 
-// run returns what Podman printed. A Podman that is told to end has time to remove what it began.
+// run returns what Podman printed.
 func (b Bucket) run(ctx context.Context, args ...string) ([]byte, error) {
+	return b.runWith(ctx, nil, args...)
+}
+
+// move pushes to a registry, or pulls from it.
+func (b Bucket) move(ctx context.Context, r *registry, command string, args ...string) error {
+	login, err := r.login()
+	if err != nil {
+		return err
+	}
+	defer login.Close()
+	args = append([]string{command, "--quiet", "--tls-verify=false", "--authfile=/dev/stdin"}, args...)
+	_, err = b.runWith(ctx, login, args...)
+	return err
+}
+
+// runWith is run with a standard input. A Podman that is told to end has time to remove what it began.
+func (b Bucket) runWith(ctx context.Context, stdin *os.File, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, b.Podman[0], append(slices.Clone(b.Podman[1:]), args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -38,14 +38,14 @@ func (b Bucket) Pull(ctx context.Context, name, digest, architecture string) (Im
 	for _, layer := range m.Layers {
 		s.parts[layer.Digest] = layer.Size
 	}
-	at, stop, err := serve(ctx, s.handler())
+	r, err := serve(ctx, s.handler())
 	if err != nil {
 		return Image{}, err
 	}
 	// Under a name that nobody uses, until it has been looked at.
-	from := at + "/" + repository + "@" + digest
-	_, err = b.run(ctx, "pull", "--quiet", "--tls-verify=false", "docker://"+from)
-	stop()
+	from := r.at + "/" + repository + "@" + digest
+	err = b.move(ctx, r, "pull", "docker://"+from)
+	r.stop()
 	if err = s.errs.join(err); err != nil {
 		return Image{}, fmt.Errorf("pull %s: %w", name, err)
 	}

@@ -36,14 +36,14 @@ func (b Bucket) Push(ctx context.Context, name string, again bool) (Image, error
 		return Image{}, err
 	}
 	r := &receiver{bucket: b, image: image, again: again, sent: map[string]bool{}}
-	at, stop, err := serve(ctx, r.handler())
+	to, err := serve(ctx, r.handler())
 	if err != nil {
 		return Image{}, err
 	}
 	// To a name with a digest Podman sends the image as it is: compressed, its layers and so its digest
 	// would be others than those of the host that built it.
-	_, err = b.run(ctx, "push", "--quiet", "--tls-verify=false", image.ID, "docker://"+at+"/"+repository+"@"+image.Digest)
-	stop()
+	err = b.move(ctx, to, "push", image.ID, "docker://"+to.at+"/"+repository+"@"+image.Digest)
+	to.stop()
 	if err = r.errs.join(err); err != nil {
 		return Image{}, fmt.Errorf("push %s: %w", name, err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 )
 
-// receiver is the registry to which Podman pushes an image. Whoever on this machine talks to it can put
-// nothing into the bucket but parts of that image: all digests are known before.
+// receiver is the registry to which Podman pushes an image. It puts nothing into the bucket but parts of that
+// image: all digests are known before.
 type receiver struct {
 	bucket Bucket
 	image  stored

@@ -2,10 +2,15 @@ package imagebucket
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -13,24 +18,69 @@ import (
 // repository is what the one image of a registry is called there.
 const repository = "glovebox/image"
 
-// serve serves a registry to this machine, at host:port, until stop is called, which waits for what is under way.
-func serve(ctx context.Context, h http.Handler) (at string, stop func(), err error) {
+// registry is one that is served to this machine until stop is called, which waits for what is under way.
+type registry struct {
+	at       string // host:port
+	password string
+	stop     func()
+}
+
+// serve serves a registry that asks for a password: any user of this machine can connect to it, and only
+// Podman is to read or write images by our credentials.
+func serve(ctx context.Context, h http.Handler) (*registry, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, fmt.Errorf("serve the image to podman: %w", err)
+		return nil, fmt.Errorf("serve the image to podman: %w", err)
 	}
+	r := &registry{at: l.Addr().String(), password: rand.Text()}
 	ctx, cancel := context.WithCancel(ctx)
-	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: r.guard(h), ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = server.Serve(l) // it fails when it is closed, and podman says so before
 	}()
-	return l.Addr().String(), func() {
+	r.stop = func() {
 		cancel() // Podman has ended: nobody reads the answers
 		server.Close()
 		<-done
-	}, nil
+	}
+	return r, nil
+}
+
+func (r *registry) guard(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		_, password, _ := req.BasicAuth()
+		if subtle.ConstantTimeCompare([]byte(password), []byte(r.password)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="glovebox"`)
+			refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "this registry is for one podman")
+			return
+		}
+		h.ServeHTTP(w, req)
+	})
+}
+
+// login is the password as Podman reads it from a file. It has no name any more, so only who is given it opens it:
+// what is in a command's arguments everybody sees.
+func (r *registry) login() (*os.File, error) {
+	dir, err := os.MkdirTemp("", "glovebox-login-") // nobody else may enter it
+	if err != nil {
+		return nil, fmt.Errorf("write podman's password: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "auth.json")
+	auth := base64.StdEncoding.EncodeToString([]byte("podman:" + r.password))
+	if err := os.WriteFile(path, fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.at, auth), 0o600); err != nil {
+		return nil, fmt.Errorf("write podman's password: %w", err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil { // Podman may be another user, who opens it again
+		return nil, fmt.Errorf("write podman's password: %w", err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read podman's password: %w", err)
+	}
+	return file, nil
 }
 
 // failures keeps why requests failed, of which Podman says less.

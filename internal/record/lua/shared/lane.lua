@@ -71,3 +71,18 @@ local function leave_lane(lane, id, now, most)
   if call('ZREM', lane .. ':flight', id) == 0 then return {} end
   return release_lane(lane, now, most)
 end
+
+-- drop_deliveries deletes deliveries, even pending ones, whose ids are in a script's arguments from there on. It answers what has their places, as release_lane does.
+local function drop_deliveries(first, now)
+  local released = {}
+  for i = first, #ARGV do
+    local key = t .. 'delivery:' .. ARGV[i]
+    local endpoint, url = unpack(call('HMGET', key, 'endpoint', 'url'))
+    call('DEL', key)
+    if endpoint or url then -- it keeps no place in its lane
+      for _, r in ipairs(leave_lane(lane_of(endpoint, url), ARGV[i], now)) do released[#released + 1] = r end
+    end
+    call('ZREM', outbox, ARGV[i])
+  end
+  return released
+end

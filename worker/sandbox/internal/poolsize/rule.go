@@ -138,5 +138,34 @@ func (p Plan) Gain(kind, have int) float64 {
 	return p.load.gain(p.kinds[kind], have)
 }
 
+// Lack is a kind of which fewer wait than the plan says.
+type Lack struct {
+	Kind, Have int
+	// Refilled is when the start of one of them began last.
+	Refilled time.Time
+}
+
+// Next is which of them gets the next sandbox. First are those of which none waits, in turn: by gain a kind whose
+// programs come more often than sandboxes can be started would be the next each time, and the others never.
+// Then it is the one that gains most. lacks is not to be empty.
+func (p Plan) Next(lacks []Lack) int {
+	best := 0
+	for i, l := range lacks {
+		if p.before(l, lacks[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (p Plan) before(l, other Lack) bool {
+	if none := l.Have == 0; none != (other.Have == 0) {
+		return none
+	} else if none && !l.Refilled.Equal(other.Refilled) {
+		return l.Refilled.Before(other.Refilled)
+	}
+	return p.Gain(l.Kind, l.Have) > p.Gain(other.Kind, other.Have)
+}
+
 // Load is which share of the time the refiller is busy. It is more than 1 where it can't keep up.
 func (p Plan) Load() float64 { return p.load.offered }

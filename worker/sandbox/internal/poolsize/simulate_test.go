@@ -1,7 +1,6 @@
 package poolsize
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -39,6 +38,7 @@ type simulated struct {
 
 	arrivals     Arrivals
 	next, wanted time.Time
+	refilled     time.Time // when a refill of it began last
 	waits        int
 	hits, came   int
 }
@@ -151,22 +151,21 @@ func (s *simulation) startRefill() {
 		return
 	}
 	p := s.plan()
-	most := math.Inf(-1)
+	var lacks []Lack
 	for i, k := range s.kinds {
-		if k.waits >= p.Sizes[i] || s.holds()+k.MB > s.memory {
-			continue
-		}
-		gain := p.Gain(i, k.waits)
-		if s.fixed {
-			gain = float64(k.wanted.Sub(began))
-		}
-		if gain > most {
-			s.making, most = i, gain
+		if k.waits < p.Sizes[i] && s.holds()+k.MB <= s.memory {
+			lacks = append(lacks, Lack{i, k.waits, k.refilled})
 		}
 	}
-	if s.making >= 0 {
-		s.began, s.busy = s.now, s.now.Add(s.refill(s.random))
+	if len(lacks) == 0 {
+		return
 	}
+	s.making = lacks[p.Next(lacks)].Kind
+	if s.fixed {
+		s.making = slices.MaxFunc(lacks, func(a, b Lack) int { return s.kinds[a.Kind].wanted.Compare(s.kinds[b.Kind].wanted) }).Kind
+	}
+	s.kinds[s.making].refilled = s.now
+	s.began, s.busy = s.now, s.now.Add(s.refill(s.random))
 }
 
 // tidy takes away what is too many.

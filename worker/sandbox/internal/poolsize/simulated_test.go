@@ -57,6 +57,31 @@ func TestSimulate80(t *testing.T) {
 	}
 }
 
+// TestSimulateFlood: programs of one kind come three times as often as sandboxes can be started. Those of others, that come
+// now and then, still find one that waits.
+func TestSimulateFlood(t *testing.T) {
+	t.Parallel()
+	var kinds []simulated
+	for _, rate := range []float64{3 / refillTime.Seconds(), 0.2, 0.02} {
+		k := simulated{Kind: Kind{MB: 40, One: true, Promised: 2}}
+		k.rate, k.most = steadily(rate)
+		kinds = append(kinds, k)
+	}
+	s := &simulation{refill: around(), memory: 12 * 40, kinds: kinds}
+	s.run(1, 2*time.Minute, time.Hour)
+	for i, k := range s.kinds {
+		t.Logf("kind %d: %d of %d found one", i, k.hits, k.came)
+	}
+	for _, k := range s.kinds[1:] {
+		if 10*k.hits < 9*k.came {
+			t.Errorf("%d of %d programs found one that waits, want nine in ten", k.hits, k.came)
+		}
+	}
+	if flood := s.kinds[0]; 4*flood.hits < flood.came {
+		t.Errorf("%d of %d programs of the flood found one, want a quarter: a third is what can be", flood.hits, flood.came)
+	}
+}
+
 // TestSimulateChange: demand moves from one kind to another, and memory with it.
 func TestSimulateChange(t *testing.T) {
 	t.Parallel()
