@@ -38,6 +38,9 @@ const redoneWithin = time.Minute
 //
 // GLOVEBOX_FLEET_JOBS is how many jobs the batch has (100, or 2,000 with `make fleet`).
 func TestFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for minutes: make fleet and make test-long have it")
+	}
 	t.Parallel()
 	n := gbtest.Number(t, "GLOVEBOX_FLEET_JOBS", 100)
 	f := startFleet(t, 4)
