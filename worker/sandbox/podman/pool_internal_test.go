@@ -39,16 +39,19 @@ func TestTargets(t *testing.T) {
 		name     string
 		budgetMB int64
 		demand   []string
+		failing  string // of which none could be started
 		want     map[string]int
 	}{
-		{"room for all", 1000, nil, map[string]int{"bash": 1, "php": 1, "python": 1}},
-		{"room for two", 2*IdleMB + 100, nil, map[string]int{"bash": 1, "python": 1}},
-		{"room for the preload", IdleMB + 100, nil, map[string]int{"python": 1}},
-		{"one of the others is in demand", 2*IdleMB + 100, []string{"php"}, map[string]int{"php": 1, "python": 1}},
-		{"others in demand, and room for the preload alone", 2*IdleMB + 99, []string{"lua", "multi", "php"}, map[string]int{"python": 1}},
-		{"demand for what has none otherwise", 1000, []string{"lua"}, map[string]int{"bash": 1, "lua": 2, "php": 1, "python": 1}},
-		{"demand for what has none otherwise and preloads", 1000, []string{"multi"}, map[string]int{"bash": 1, "multi": 2, "php": 1, "python": 1}},
-		{"no room", IdleMB - 1, []string{"lua", "multi", "php"}, map[string]int{}},
+		{"room for all", 1000, nil, "", map[string]int{"bash": 1, "php": 1, "python": 1}},
+		{"room for two", 2*IdleMB + 100, nil, "", map[string]int{"bash": 1, "python": 1}},
+		{"room for the preload", IdleMB + 100, nil, "", map[string]int{"python": 1}},
+		{"one of the others is in demand", 2*IdleMB + 100, []string{"php"}, "", map[string]int{"php": 1, "python": 1}},
+		{"others in demand, and room for the preload alone", 2*IdleMB + 99, []string{"lua", "multi", "php"}, "", map[string]int{"python": 1}},
+		{"demand for what has none otherwise", 1000, []string{"lua"}, "", map[string]int{"bash": 1, "lua": 2, "php": 1, "python": 1}},
+		{"demand for what has none otherwise and preloads", 1000, []string{"multi"}, "", map[string]int{"bash": 1, "multi": 2, "php": 1, "python": 1}},
+		{"one can't be started", 3*IdleMB + 100, []string{"bash"}, "bash", map[string]int{"bash": 1, "php": 1, "python": 1}},
+		{"one can't be started, and there is no room for it", 2*IdleMB + 100, []string{"bash"}, "bash", map[string]int{"php": 1, "python": 1}},
+		{"no room", IdleMB - 1, []string{"lua", "multi", "php"}, "", map[string]int{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,6 +66,9 @@ func TestTargets(t *testing.T) {
 			for _, images := range l.images {
 				if slices.Contains(tt.demand, images.plan.image) {
 					images.lastWanted = time.Now()
+				}
+				if images.plan.image == tt.failing {
+					images.backoff = tidyInterval
 				}
 			}
 			got := map[string]int{}

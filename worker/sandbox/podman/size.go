@@ -31,10 +31,13 @@ func (l *pool) rule() poolsize.Rule {
 }
 
 // kinds is what is known of each image. First are those that always have a sandbox and preload, for which there was
-// room at the start, then those in demand. The pool's lock is held.
+// room at the start, then those in demand, and last those of which none could be started: they get what is left, as
+// what is kept for them may never be used. The pool's lock is held.
 func (l *pool) kinds(now time.Time) (images []*imagePool, kinds []poolsize.Kind) {
 	place := func(images *imagePool) int {
 		switch {
+		case images.backoff > 0:
+			return 3
 		case images.plan.preload != nil && !images.onDemand:
 			return 0
 		case images.inDemand():
@@ -47,6 +50,10 @@ func (l *pool) kinds(now time.Time) (images []*imagePool, kinds []poolsize.Kind)
 		k := poolsize.Kind{
 			MB: images.plan.idleMB(), Rate: images.arrivals.Rate(now), Dispersion: images.arrivals.Dispersion(now),
 			One: !images.onDemand || images.inDemand(), Had: images.wanted,
+		}
+		if images.backoff > 0 {
+			kinds = append(kinds, poolsize.Kind{MB: k.MB, One: k.One, Had: k.Had})
+			continue
 		}
 		if images.inDemand() {
 			k.Promised = l.maxPerImage
