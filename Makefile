@@ -12,7 +12,7 @@ export PATH := /usr/local/lib/glovebox/go/bin:$(PATH)
 PODMAN_TAGS := remote containers_image_openpgp exclude_graphdriver_btrfs
 
 # Packages whose tests run sandboxes: as the user who owns them, never as root.
-PODMAN_PACKAGES := ./worker ./worker/sandbox/podman ./worker/sandbox/process ./cmd/glovebox-worker/... ./runtimes/... ./e2e/...
+PODMAN_PACKAGES := ./cmd/glovebox/internal/imagebucket ./worker ./worker/sandbox/podman ./worker/sandbox/process ./cmd/glovebox-worker/... ./runtimes/... ./e2e/...
 # Those of documents are make check's.
 host_packages = $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES) ./internal/docstest)")
 as_podman_user := -tags '$(PODMAN_TAGS)' -exec '$(CURDIR)/infra/as-podman-user.sh'
