@@ -146,16 +146,20 @@ func TestForkContexts(t *testing.T) {
 // TestForkRandom: what is random in a session and in its fork is not the same, though it was drawn from one state.
 func TestForkRandom(t *testing.T) {
 	for runtime, c := range map[string]struct{ before, draw string }{
-		"python": {"import numpy, os, random, ssl, tempfile, uuid\nrandom.seed(7); numpy.random.seed(7); tempfile.mktemp(); ssl.RAND_bytes(8)",
-			"for drawn in random.random(), numpy.random.rand(), tempfile.mktemp(), uuid.uuid4(), uuid.uuid1(), ssl.RAND_bytes(8), os.urandom(8): print(drawn)"},
-		"node": {"const c = require('crypto'); const before = [Math.random(), c.randomUUID(), c.randomInt(2), c.randomBytes(1), c.generateKeyPairSync('ed25519'), await new Promise((done) => c.randomFill(Buffer.alloc(8), done))]",
+		"python": {
+			"import numpy, os, random, ssl, tempfile, uuid\nrandom.seed(7); numpy.random.seed(7); tempfile.mktemp(); ssl.RAND_bytes(8)",
+			"for drawn in random.random(), numpy.random.rand(), tempfile.mktemp(), uuid.uuid4(), uuid.uuid1(), ssl.RAND_bytes(8), os.urandom(8): print(drawn)",
+		},
+		"node": {
+			"const c = require('crypto'); const before = [Math.random(), c.randomUUID(), c.randomInt(2), c.randomBytes(1), c.generateKeyPairSync('ed25519'), await new Promise((done) => c.randomFill(Buffer.alloc(8), done))]",
 			`console.log(Math.random()); console.log(Array.from({length: 3000}, Math.random).join())
 for (let i = 0; i < 300; i++) console.log(c.randomUUID());
 for (let i = 0; i < 1500; i++) console.log(c.randomInt(2 ** 48 - 1));
 for (const n of [16, 100000]) console.log(c.randomBytes(n).toString('hex'));
 console.log(crypto.getRandomValues(new Uint8Array(16)).join());
 console.log(c.generateKeyPairSync('ed25519').privateKey.export({format: 'jwk'}).d);
-for (let i = 0; i < 8; i++) console.log((await new Promise((done, failed) => c.randomBytes(16, (e, b) => e ? failed(e) : done(b)))).toString('hex'));`},
+for (let i = 0; i < 8; i++) console.log((await new Promise((done, failed) => c.randomBytes(16, (e, b) => e ? failed(e) : done(b)))).toString('hex'));`,
+		},
 		"bash": {"RANDOM=7", "echo $RANDOM$RANDOM$RANDOM; echo $SRANDOM"},
 	} {
 		t.Run(runtime, func(t *testing.T) {
