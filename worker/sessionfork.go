@@ -44,7 +44,7 @@ func (h *heldSession) beginFork(ctx context.Context, id string) bool {
 		return false
 	}
 	var x record.Session
-	err := w.persist(h.life, id, func(ctx context.Context) (err error) {
+	err := w.persist(h.life, id, func(ctx context.Context) (err error) { //nolint:contextcheck // it outlives the turn that asked for it
 		x, err = w.Records.TakeFork(ctx, id, h.record.ID, w.ID)
 		return err
 	})
