@@ -85,6 +85,16 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestTargetsOutage: where no more can be started for a moment, what waits is not too many.
+func TestTargetsOutage(t *testing.T) {
+	t.Parallel()
+	images := &imagePool{plan: plan{image: "python"}, lastWanted: time.Now(), idle: []*instance{{}, {}}, backoff: tidyInterval}
+	l := &pool{maxPerImage: 3, budget: 1000, images: []*imagePool{images}}
+	if l.resize(); images.wanted != 3 {
+		t.Errorf("%d are to wait, want 3", images.wanted)
+	}
+}
+
 // TestSnapshotDue: a snapshot is made anew when it is old and nobody needs the processors, and however busy they
 // are before nothing may go on from it any more. One whose image has changed goes at once.
 func TestSnapshotDue(t *testing.T) {

@@ -36,7 +36,7 @@ func (l *pool) rule() poolsize.Rule {
 func (l *pool) kinds(now time.Time) (images []*imagePool, kinds []poolsize.Kind) {
 	place := func(images *imagePool) int {
 		switch {
-		case images.backoff > 0:
+		case images.fails():
 			return 3
 		case images.plan.preload != nil && !images.onDemand:
 			return 0
@@ -47,26 +47,26 @@ func (l *pool) kinds(now time.Time) (images []*imagePool, kinds []poolsize.Kind)
 	}
 	images = slices.SortedStableFunc(slices.Values(l.images), func(a, b *imagePool) int { return cmp.Compare(place(a), place(b)) })
 	for _, images := range images {
-		k := poolsize.Kind{
-			MB: images.plan.idleMB(), Rate: images.arrivals.Rate(now), Dispersion: images.arrivals.Dispersion(now),
-			One: !images.onDemand || images.inDemand(), Had: images.wanted,
-		}
-		if images.backoff > 0 {
-			kinds = append(kinds, poolsize.Kind{MB: k.MB, One: k.One, Had: k.Had})
-			continue
-		}
-		if images.inDemand() {
-			k.Promised = l.maxPerImage
-		}
-		for _, a := range l.asked {
-			if a.Image == images.plan.image && now.Before(a.Until) {
-				k.Asked, k.Since = a.Count, a.Since
+		k := poolsize.Kind{MB: images.plan.idleMB(), One: !images.onDemand || images.inDemand(), Had: images.wanted}
+		if !images.fails() {
+			k.Rate, k.Dispersion = images.arrivals.Rate(now), images.arrivals.Dispersion(now)
+			if images.inDemand() {
+				k.Promised = l.maxPerImage
+			}
+			for _, a := range l.asked {
+				if a.Image == images.plan.image && now.Before(a.Until) {
+					k.Asked, k.Since = a.Count, a.Since
+				}
 			}
 		}
 		kinds = append(kinds, k)
 	}
 	return images, kinds
 }
+
+// fails reports whether none waits and the last one could not be started. Those that wait stay where another can't be
+// started: Podman may be away for a moment.
+func (i *imagePool) fails() bool { return i.backoff > 0 && len(i.idle) == 0 }
 
 // Ask has sandboxes wait that an operator asked for, as many as there is memory for, in the place of what was
 // asked before.
