@@ -11,6 +11,19 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 )
 
+// operate runs a command of the operator's with a Redis.
+func operate(t *testing.T, command string) func(url string, args ...string) (code int, out, said string) {
+	t.Helper()
+	return func(url string, args ...string) (code int, out, said string) {
+		var stdout, stderr gbtest.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(name string) string {
+			return map[string]string{"GLOVEBOX_REDIS_URL": url}[name]
+		}}
+		code = a.run(t.Context(), append([]string{command}, args...))
+		return code, stdout.String(), stderr.String()
+	}
+}
+
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	server := gbtest.Redis(t)
@@ -20,14 +33,7 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	run := func(url string, args ...string) (code int, out, said string) {
-		var stdout, stderr gbtest.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(name string) string {
-			return map[string]string{"GLOVEBOX_REDIS_URL": url}[name]
-		}}
-		code = a.run(t.Context(), append([]string{"fleet"}, args...))
-		return code, stdout.String(), stderr.String()
-	}
+	run := operate(t, "fleet")
 	if code, out, said := run(server.Admin()); code != 0 || out != "" || !strings.Contains(said, "no worker lives") {
 		t.Errorf("nobody is there: got %d, %q, %q", code, out, said)
 	}

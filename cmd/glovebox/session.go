@@ -58,11 +58,7 @@ print its id. It can be given code at once, which waits until a worker holds the
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.printJSON(x)
-				}
-				fmt.Fprintln(a.stdout, plain(x.ID))
-				return nil
+				return a.printSession(x, asJSON)
 			})
 		},
 	}
@@ -70,6 +66,15 @@ print its id. It can be given code at once, which waits until a worker holds the
 	cmd.Flags().StringVar(&o.key, "idempotency-key", "", "`KEY` of the session: the same again, within 24 hours, is the same session")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the session as JSON")
 	return cmd
+}
+
+// printSession prints the id of a session that there is now, or all of it.
+func (a *app) printSession(x job.Session, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(x)
+	}
+	fmt.Fprintln(a.stdout, plain(x.ID))
+	return nil
 }
 
 func (a *app) sessionExecCommand() *cobra.Command {

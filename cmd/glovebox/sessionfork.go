@@ -42,11 +42,7 @@ random numbers are drawn anew. It needs a worker that pauses sessions: where it 
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.printJSON(x)
-				}
-				fmt.Fprintln(a.stdout, plain(x.ID))
-				return nil
+				return a.printSession(x, asJSON)
 			})
 		},
 	}

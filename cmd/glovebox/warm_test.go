@@ -21,14 +21,7 @@ func TestWarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	run := func(url string, args ...string) (code int, out, said string) {
-		var stdout, stderr gbtest.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(name string) string {
-			return map[string]string{"GLOVEBOX_REDIS_URL": url}[name]
-		}}
-		code = a.run(t.Context(), append([]string{"warm"}, args...))
-		return code, stdout.String(), stderr.String()
-	}
+	run := operate(t, "warm")
 	if code, out, said := run(server.Admin()); code != 0 || out != "" || !strings.Contains(said, "nothing is asked for") {
 		t.Errorf("nothing yet: got %d, %q, %q", code, out, said)
 	}
