@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/producer"
-	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
 
@@ -111,127 +105,6 @@ func createSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	facade.Write(w, http.StatusCreated, made)
 }
 
-// prepareSandbox reads what is asked for.
-func prepareSandbox(ctx context.Context, r *http.Request, c *facade.Call) (s job.SessionSettings, err error) {
-	q, err := readRequest(ctx, r, c)
-	if err != nil {
-		return s, err
-	}
-	if err := refused(q); err != nil {
-		return s, err
-	}
-	template, err := q.text("templateID")
-	if err != nil {
-		return s, err
-	}
-	metadata, err := q.texts("metadata")
-	if err != nil {
-		return s, err
-	}
-	if s.Env, err = q.texts("envVars"); err != nil {
-		return s, err
-	}
-	timeout, given, err := q.number("timeout")
-	if err != nil {
-		return s, err
-	}
-	if !given {
-		timeout = defaultTimeout
-	}
-	if s.TTLSeconds, err = lifetime(timeout); err != nil {
-		return s, err
-	}
-	return fill(ctx, c, s, template, metadata)
-}
-
-// fill says what a session has besides.
-func fill(ctx context.Context, c *facade.Call, s job.SessionSettings, template string, metadata map[string]string) (job.SessionSettings, error) {
-	var err error
-	if s.Runtime, err = runtimeOf(ctx, c, template); err != nil {
-		return s, err
-	}
-	s.IdleSeconds = s.TTLSeconds                         // a sandbox of E2B's lives on if nothing is asked of it
-	env := map[string]string{"GLOVEBOX_RESULTS": "only"} // what clients are told as a result, or as an error, is not printed, too
-	maps.Copy(env, s.Env)
-	s.Env = env
-	s.Metadata = map[string]string{templateKey: template}
-	for k, v := range metadata {
-		if strings.HasPrefix(k, ownKeys) {
-			return s, facade.BadRequest("metadata." + job.Clip(k, 60) + " is not for clients: want a name that doesn't begin with " + ownKeys)
-		}
-		s.Metadata[k] = v
-	}
-	if c.Anonymous {
-		s.Metadata[guestKey] = "true"
-	}
-	maximums, err := c.Client.TenantMaximums(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.Limits = sandboxLimits(maximums)
-	return s, nil
-}
-
-// sandboxLimits are those of E2B's sandboxes, as far as the tenant may have so much: there is no time limit of an execution but
-// the client's own, and what is read of a file is printed.
-func sandboxLimits(m job.Limits) job.Limits {
-	return job.Limits{
-		WallMS: m.WallMS, MemoryMB: min(512, m.MemoryMB), DiskMB: min(256, m.DiskMB), Processes: min(256, m.Processes), OpenFiles: min(1024, m.OpenFiles),
-		OutputKB: m.OutputKB, SourceKB: m.SourceKB, Artifacts: min(64, m.Artifacts),
-	}
-}
-
-// refused fails for what would change what a sandbox can do, and is not there.
-func refused(q request) error {
-	pause, err := q.truth("autoPause")
-	if err != nil {
-		return err
-	}
-	if pause {
-		return facade.BadRequest("autoPause: Glovebox's sandboxes can't be paused; they end")
-	}
-	// There is no network. That isn't refused: E2B's SDK for Python asks for it with each sandbox, unless told not to.
-	if _, err := q.truth("allow_internet_access"); err != nil {
-		return err
-	}
-	for _, name := range []string{"mcp", "volumeMounts", "iam"} {
-		if q.has(name) && string(q[name]) != "[]" && string(q[name]) != "{}" {
-			return facade.BadRequest(name + ": Glovebox has no such thing")
-		}
-	}
-	return nil
-}
-
-// lifetime is a session's, for a timeout in seconds.
-func lifetime(timeout int64) (int64, error) {
-	if timeout > job.MaxTTLSeconds {
-		return 0, facade.BadRequest(fmt.Sprintf("timeout is %d: Glovebox's sandboxes live %d seconds at most", timeout, job.MaxTTLSeconds))
-	}
-	return max(timeout, 1), nil
-}
-
-// multi is the runtime with several languages.
-const multi = "multi"
-
-// runtimeOf is the runtime of a template: E2B's own templates are the runtime with several languages, or where no worker has that, Python. Any
-// other is a runtime's name.
-func runtimeOf(ctx context.Context, c *facade.Call, template string) (string, error) {
-	name, _, _ := strings.Cut(template, ":") // a tag
-	switch name {
-	case "", "base", "code-interpreter", "code-interpreter-v1":
-	default:
-		return name, nil
-	}
-	list, err := c.Client.Runtimes(ctx)
-	if err != nil {
-		return "", err
-	}
-	if slices.ContainsFunc(list, func(r producer.Runtime) bool { return r.Name == multi }) {
-		return multi, nil
-	}
-	return "python", nil
-}
-
 // inTheirWords says what is wrong with a session in the names of the request.
 func inTheirWords(err error) error {
 	var invalid job.Invalid
@@ -274,55 +147,6 @@ func killSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	if err == nil {
 		c.Host.Note(id)
 		_, err = c.Client.EndSession(ctx, id)
-	}
-	if err != nil {
-		fail(w, r, c, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// setTimeout lets a sandbox live so many seconds from now.
-func setTimeout(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	prolong(w, r, c, "timeout", func(job.Session, int64) bool { return true })
-}
-
-// refreshSandbox is setTimeout that makes no life shorter.
-func refreshSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	prolong(w, r, c, "duration", func(x job.Session, asked int64) bool {
-		return time.Now().Add(time.Duration(asked) * time.Second).After(x.ExpiresAt)
-	})
-}
-
-// prolong lets a sandbox live as many seconds from now as the field says, where that is wanted.
-func prolong(w http.ResponseWriter, r *http.Request, c *facade.Call, field string, wanted func(x job.Session, asked int64) bool) {
-	ctx, id := r.Context(), r.PathValue("id")
-	x, err := running(ctx, c, id)
-	if err != nil {
-		fail(w, r, c, err)
-		return
-	}
-	q, err := readRequest(ctx, r, c)
-	if err != nil {
-		fail(w, r, c, err)
-		return
-	}
-	asked, given, err := q.number(field)
-	if err == nil && !given {
-		err = facade.BadRequest(field + " is missing: want seconds")
-	}
-	if err == nil {
-		asked, err = lifetime(asked)
-	}
-	if err == nil && wanted(x, asked) {
-		c.Host.Note(id)
-		_, err = c.Client.ChangeSession(ctx, id, job.SessionChange{TTLSeconds: &asked, IdleSeconds: &asked})
-	}
-	switch {
-	case errors.Is(err, job.ErrSessionEnded):
-		err = statusError{http.StatusNotFound, fmt.Sprintf("sandbox %.100q not found", id)}
-	case err != nil:
-		err = inTheirWords(err)
 	}
 	if err != nil {
 		fail(w, r, c, err)
@@ -386,85 +210,4 @@ func listMetrics(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	facade.Write(w, http.StatusOK, []struct{}{})
-}
-
-// listSandboxes lists the tenant's sessions that have not ended, newest first. Clients without a token are told of none: which are theirs
-// nobody knows, and the ID is all that keeps one from another.
-func listSandboxes(w http.ResponseWriter, r *http.Request, c *facade.Call) {
-	query := r.URL.Query()
-	limit := producer.MaxPage
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			fail(w, r, c, facade.BadRequest(fmt.Sprintf("limit is %.40q: want a number from 1 to %d", text, producer.MaxPage)))
-			return
-		}
-		limit = min(n, producer.MaxPage)
-	}
-	matches, err := filterOf(query)
-	if err != nil {
-		fail(w, r, c, err)
-		return
-	}
-	list, next, err := listRunning(r.Context(), c, query.Get("nextToken"), limit, matches)
-	if err != nil {
-		fail(w, r, c, err)
-		return
-	}
-	if next != "" {
-		w.Header().Set("X-Next-Token", next)
-	}
-	facade.Write(w, http.StatusOK, list)
-}
-
-// listRunning returns up to limit sandboxes, and where to go on.
-func listRunning(ctx context.Context, c *facade.Call, cursor string, limit int, matches func(sandbox) bool) (list []sandbox, next string, err error) {
-	list = []sandbox{}
-	for scanned := 0; ; {
-		page, err := c.Client.ListSessions(ctx, producer.SessionListOptions{Cursor: cursor, Limit: max(limit-len(list), leastScanned)})
-		if err != nil || c.Anonymous {
-			return list, "", err
-		}
-		for i, x := range page.Sessions {
-			s := shown(x)
-			if x.Status == job.SessionEnded || !matches(s) {
-				continue
-			}
-			if list = append(list, s); len(list) == limit {
-				if i+1 < len(page.Sessions) {
-					page.Next = direct.SessionCursor(x)
-				}
-				return list, page.Next, nil
-			}
-		}
-		cursor = page.Next
-		if scanned += len(page.Sessions); cursor == "" || scanned >= mostScanned {
-			return list, cursor, nil
-		}
-	}
-}
-
-// filterOf reads which sandboxes are asked for.
-func filterOf(query url.Values) (func(sandbox) bool, error) {
-	metadata, err := url.ParseQuery(query.Get("metadata"))
-	if err != nil {
-		return nil, facade.BadRequest("metadata is not a query of names and values")
-	}
-	states := strings.Split(strings.Join(query["state"], ","), ",")
-	return func(s sandbox) bool {
-		for k := range metadata {
-			if s.Metadata[unescaped(k)] != unescaped(metadata.Get(k)) {
-				return false
-			}
-		}
-		return (states[0] == "" || slices.Contains(states, s.State)) && (query.Get("template") == "" || query.Get("template") == s.TemplateID)
-	}, nil
-}
-
-// unescaped undoes the second of two escapes: SDKs escape names and values before they make a query of them.
-func unescaped(s string) string {
-	if once, err := url.QueryUnescape(s); err == nil {
-		return once
-	}
-	return s
 }
