@@ -237,8 +237,8 @@ bench_table = bin=$$(mktemp -d /tmp/glovebox-bin.XXXXXX) && trap 'rm -rf "$$bin"
 	$(static) go test -c -tags '$(PODMAN_TAGS)' -o "$$bin/e2e.test" ./e2e/ && cd e2e && \
 	GLOVEBOX_TEST_BIN="$$bin" GLOVEBOX_BENCH_RAW="$$bin/raw.txt" GLOVEBOX_BENCH_TABLE="$$bin/out/table.md" \
 	GLOVEBOX_BENCH_COMMIT=$$(git describe --always --dirty --exclude '*') \
-	../infra/as-podman-user.sh "$$bin/e2e.test" -test.run 'TestBench$$' -test.timeout 30m && \
-	cp "$$bin/out/table.md" ../$(bench_name).md && cat ../$(bench_name).md
+	../infra/as-podman-user.sh "$$bin/e2e.test" -test.run 'TestBench$$' -test.timeout 90m; status=$$?; \
+	cp "$$bin/out/table.md" ../$(bench_name).md && cat ../$(bench_name).md && exit $$status
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \

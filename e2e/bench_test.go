@@ -19,6 +19,7 @@ type bench struct {
 	// scale is 1 for figures that mean something, and 0 to see that there would be some.
 	scale float64
 	table *table
+	path  string // the table's file
 
 	warm, cold *installation // the defaults, and the same with GLOVEBOX_WARM=0
 }
@@ -30,10 +31,9 @@ func TestBench(t *testing.T) {
 	if testing.Short() {
 		t.Skip("without its figures it shows only that it runs: make bench, make test-long")
 	}
-	b := &bench{t: t, began: time.Now(), table: &table{}}
-	path := os.Getenv("GLOVEBOX_BENCH_TABLE")
-	if path == "" {
-		path = filepath.Join(t.TempDir(), "table.md")
+	b := &bench{t: t, began: time.Now(), table: &table{}, path: os.Getenv("GLOVEBOX_BENCH_TABLE")}
+	if b.path == "" {
+		b.path = filepath.Join(t.TempDir(), "table.md")
 	} else {
 		b.scale = scale(t)
 	}
@@ -72,9 +72,13 @@ func TestBench(t *testing.T) {
 		t.Fatalf("GLOVEBOX_BENCH_ONLY is %q, want facades, gradings, latencies, loads, sessions, snapshots, throughputs, uploads, or nothing for all", only)
 	}
 	b.table.check("nothing of the sandbox's promises weakened", "the abuse and chaos suites pass with pools on", "`make test`, `make chaos`", notMeasured)
-	if err := os.WriteFile(path, []byte(b.table.markdown(b.machine())), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	b.write()
+}
+
+// write keeps the table so far: a run that is cut off keeps what it measured.
+func (b *bench) write() {
+	b.t.Helper()
+	b.must(os.WriteFile(b.path, []byte(b.table.markdown(b.machine())), 0o644))
 }
 
 // scale is GLOVEBOX_BENCH_SCALE: how long to measure, as a share of what the figures need.
@@ -91,8 +95,10 @@ func scale(t *testing.T) float64 {
 	return f
 }
 
-// says tells whoever waits what is measured now and how long that takes at most.
+// says tells whoever waits what is measured now and how long that takes at most. What was measured before is in the table's file then.
 func (b *bench) says(what string, takes time.Duration) {
+	b.t.Helper()
+	b.write()
 	if !b.trial() {
 		fmt.Fprintf(os.Stderr, "bench %4.0f s: %s, %.0f s\n", time.Since(b.began).Seconds(), what, takes.Seconds())
 	}
