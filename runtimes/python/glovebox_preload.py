@@ -74,7 +74,7 @@ def _import(more):
     import glovebox_results
     import matplotlib.backends.backend_agg
     import matplotlib.pyplot as plt
-    import numpy
+    import numpy.rec
     import pandas
 
     figure = plt.figure(figsize=(2, 2))
