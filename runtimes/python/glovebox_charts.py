@@ -50,7 +50,7 @@ class _Finder:
             "matplotlib": (_offer_fonts, None),
             "matplotlib.font_manager": (None, _prepare_fonts),
             "matplotlib.text": (None, _look_for_letters),
-            "matplotlib.backends.backend_agg": (None, _save_figures),
+            "matplotlib.backends.backend_agg": (None, _prepare_agg),
             "matplotlib.axes._axes": (None, _note_what_artists_lose),
         }
 
@@ -218,6 +218,80 @@ def _note_what_artists_lose(module):
     module.Axes.bxp, module.Axes.hist, module.Axes.pie = bxp, hist, pie
 
 
+def _prepare_agg(agg):
+    _save_figures(agg)
+    _draw_when_looked_at(agg)
+
+
+def _draw_when_looked_at(agg):
+    """Has pyplot.savefig draw a figure once, and not twice.
+
+    With the picture saved it asks for another drawing, for a window that shows the figure as it is. No figure has one here, so the drawing
+    waits until somebody looks at the canvas's pixels; mostly nobody does. It is made at once where anything else would tell that it waits.
+    """
+    canvas_class = getattr(agg, "FigureCanvasAgg", None)
+    draw, draw_idle = getattr(canvas_class, "draw", None), getattr(canvas_class, "draw_idle", None)
+    if draw is None or draw_idle is None or hasattr(canvas_class, "renderer"):
+        return  # another matplotlib
+
+    def draw_now(self):
+        vars(self).pop(_DUE, None)
+        draw(self)
+        vars(self)[_DRAWN] = True
+
+    def draw_later(self, *args, **kwargs):
+        if args or kwargs or type(self) is not canvas_class or not _is_savefig(sys._getframe(1)) or not _is_as_drawn(self):
+            return draw_idle(self, *args, **kwargs)
+        vars(self)[_DUE] = True
+
+    class Renderer:
+        """The canvas's attribute, which has the pixels: all that reads them asks for it."""
+
+        def __get__(self, canvas, owner=None):
+            if canvas is None:
+                raise AttributeError("renderer")
+            if _DUE in vars(canvas):
+                draw_idle(canvas)
+            try:
+                return vars(canvas)["renderer"]
+            except KeyError:
+                raise AttributeError(f"{type(canvas).__name__!r} object has no attribute 'renderer'") from None
+
+        def __set__(self, canvas, renderer):
+            vars(canvas)["renderer"] = renderer
+
+        def __delete__(self, canvas):
+            vars(canvas).pop("renderer", None)
+
+    draw_now.__doc__, draw_later.__doc__ = draw.__doc__, draw_idle.__doc__
+    canvas_class.draw, canvas_class.draw_idle, canvas_class.renderer = draw_now, draw_later, Renderer()
+
+
+# Attributes of a canvas: a drawing waits; the picture that is being saved, or was saved last, was drawn by this canvas.
+_DUE, _DRAWN = "_glovebox_due", "_glovebox_drawn"
+
+
+def _is_savefig(frame):
+    """Whether the frame is pyplot's savefig, which asks for a drawing behind each picture."""
+    savefig = getattr(sys.modules.get("matplotlib.pyplot"), "savefig", None)
+    while hasattr(savefig, "__wrapped__"):
+        savefig = savefig.__wrapped__
+    return frame.f_code is getattr(savefig, "__code__", None)
+
+
+def _is_as_drawn(canvas):
+    """Whether another drawing would change nothing but the canvas's pixels.
+
+    The picture has to have the figure's own size and dpi: texts know the renderer that drew them last. A layout may move with each drawing, and
+    whoever listens to drawings counts them.
+    """
+    figure = canvas.figure
+    if _DRAWN not in vars(canvas) or getattr(canvas, "_lastKey", None) != (*figure.bbox.size, figure.dpi):
+        return False
+    layout = figure.get_layout_engine()
+    return (layout is None or type(layout).__name__ == "PlaceHolderLayoutEngine") and not canvas.callbacks.callbacks.get("draw_event")
+
+
 def _save_figures(agg):
     """Gives figures of the Agg backend a window whose opening is a file."""
     import atexit
@@ -270,6 +344,7 @@ def _save_figures(agg):
     def print_figure_and_remember(self, filename, *args, **kwargs):
         if not written and isinstance(filename, (str, os.PathLike)):
             _add_data(self.figure, kwargs, kwargs.get("format") or os.path.splitext(filename)[1][1:] or "png")
+        vars(self).pop(_DRAWN, None)
         result = print_figure(self, filename, *args, **kwargs)
         self.figure._glovebox_saved = filename
         return result
