@@ -63,11 +63,17 @@ type options struct {
 	redisHangs bool
 }
 
+func TestMain(m *testing.M) {
+	gbtest.ManyWait()
+	os.Exit(m.Run())
+}
+
 func start(tb testing.TB, o options) *glovebox {
 	tb.Helper()
 	for _, component := range []string{"redis", "s3", "podman"} {
 		gbtest.Require(tb, component)
 	}
+	gbtest.WhenIdle(tb)
 	g := &glovebox{
 		tb: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: gbtest.Podman(tb),
 		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(), began: time.Now(),
