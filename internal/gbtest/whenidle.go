@@ -78,8 +78,12 @@ func (p *places) enter(test string) (turn <-chan struct{}, first bool) {
 		return nil, false
 	}
 	w := inLine{test, make(chan struct{})}
+	if p.taken() < p.most || p.inherits(test) {
+		p.goesOn(w)
+		return w.turn, true
+	}
 	p.line = append(p.line, w)
-	p.letIn(false)
+	p.letIn(false) // its parent may wait for it alone
 	if len(p.line) > 0 && !p.looks {
 		p.looks = true
 		go p.whenIdle()
@@ -94,46 +98,38 @@ func (p *places) leave(test string) {
 	p.letIn(false)
 }
 
-// letIn lets those go on that have a place, or else the first one in line where a processor is idle.
+// letIn lets those go on for whom there is a place, and, where a processor is idle, one more.
 func (p *places) letIn(idle bool) {
-	for i := 0; i < len(p.line); {
-		w := p.line[i]
-		if p.taken(w.test) >= p.most && !p.inherits(w.test) {
-			i++
-			continue
-		}
-		p.goesOn(i)
-		idle = false
-	}
-	if idle && len(p.line) > 0 && p.taken("") < p.most+waiting {
-		p.goesOn(0)
+	for len(p.line) > 0 && (p.taken() < p.most || idle && p.taken() < p.most+waiting) {
+		idle = idle && p.taken() < p.most
+		p.goesOn(p.line[0])
+		p.line = slices.Delete(p.line, 0, 1)
 	}
 }
 
-func (p *places) goesOn(i int) {
-	close(p.line[i].turn)
-	p.tests = append(p.tests, p.line[i].test)
-	p.line = slices.Delete(p.line, i, i+1)
+func (p *places) goesOn(w inLine) {
+	close(w.turn)
+	p.tests = append(p.tests, w.test)
 }
 
-// taken is how many tests go on, but for those that only wait for subtests, of which test is none yet.
-func (p *places) taken(test string) (n int) {
+// taken is how many tests go on, but for those that only wait for subtests.
+func (p *places) taken() (n int) {
 	for _, t := range p.tests {
-		if !p.waitsForSubtests(t, test) {
+		if !p.waitsForSubtests(t) {
 			n++
 		}
 	}
 	return n
 }
 
-func (p *places) waitsForSubtests(test, but string) bool {
-	of := func(name string) bool { return name != but && strings.HasPrefix(name, test+"/") }
+func (p *places) waitsForSubtests(test string) bool {
+	of := func(name string) bool { return strings.HasPrefix(name, test+"/") }
 	return slices.ContainsFunc(p.tests, of) || slices.ContainsFunc(p.line, func(w inLine) bool { return of(w.test) })
 }
 
 // inherits reports whether a test has a parent that goes on, and no other subtest.
 func (p *places) inherits(test string) bool {
-	return slices.ContainsFunc(p.tests, func(t string) bool { return strings.HasPrefix(test, t+"/") && !p.waitsForSubtests(t, test) })
+	return slices.ContainsFunc(p.tests, func(t string) bool { return strings.HasPrefix(test, t+"/") && !p.waitsForSubtests(t) })
 }
 
 // whenIdle looks at the processors, as long as somebody is in line.

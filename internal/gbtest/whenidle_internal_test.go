@@ -29,9 +29,9 @@ func TestPlaces(t *testing.T) {
 	want("A", "B", "C") // A only waits for its second subtest, behind C
 	p.letIn(false)
 	p.letIn(true)
-	want("A", "B", "C", "A/2")
+	want("A", "B", "C", "D")
 	p.letIn(true)
-	want("A", "B", "C", "A/2", "D")
+	want("A", "B", "C", "D", "A/2")
 	p.leave("A/2")
 	p.leave("A")
 	p.leave("B")
