@@ -73,7 +73,6 @@ func start(tb testing.TB, o options) *glovebox {
 	for _, component := range []string{"redis", "s3", "podman"} {
 		gbtest.Require(tb, component)
 	}
-	gbtest.WhenIdle(tb)
 	g := &glovebox{
 		tb: tb, redis: gbtest.Redis(tb), s3: gbtest.S3(tb), podman: gbtest.Podman(tb),
 		token: rand.Text(), instance: strings.ToLower(rand.Text()), dir: tb.TempDir(), began: time.Now(),
