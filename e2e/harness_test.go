@@ -64,7 +64,7 @@ type options struct {
 }
 
 func TestMain(m *testing.M) {
-	gbtest.ManyWait()
+	gbtest.ManyWait(0)
 	os.Exit(m.Run())
 }
 

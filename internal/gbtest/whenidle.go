@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// waiting is how many tests more than there are processors may go on while most only wait. What each starts has some 500 MB.
+	// waiting is how many tests more than always may go on while most only wait. What each starts has some 500 MB.
 	waiting = 6
 	// look is over what time the processors are looked at, and enough the share of it for which one must have had nothing to do.
 	look   = time.Second
 	enough = 0.7
 )
 
-// ManyWait has tests go on as [WhenIdle] lets them, unless the command line says how many run at once: for a package whose tests call
-// that, and wait for much of their time. A TestMain calls it.
-func ManyWait() {
+// ManyWait has tests go on as [WhenIdle] lets them, always as many as there are processors and beyond more, unless the command
+// line says how many run at once: for a package whose tests call that, and wait for much of their time. A TestMain calls it.
+func ManyWait(beyond int) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("10000") //nolint:errcheck // it is a number
-		running.most = runtime.GOMAXPROCS(0)
+		running.most = runtime.GOMAXPROCS(0) + beyond
 	}
 }
 
 // WhenIdle has a test go on when one of the processors has had nothing to do for most of a second, or at once where fewer tests
-// of this process go on than there are processors. So a test that waits holds up no other. But where all compute, or something else on
-// the machine does, there are as many at once as processors: more sandboxes than that take longer than one after the other.
+// of this process go on than always may. So a test that waits holds up no other. But where all compute, or something else on
+// the machine does, there are no more than that: more sandboxes than processors take longer than one after the other.
 // It is to be called before the test starts anything. A subtest has its parent's place, unless another subtest has it.
 func WhenIdle(tb testing.TB) {
 	tb.Helper()
@@ -47,7 +47,7 @@ func WhenIdle(tb testing.TB) {
 	began := time.Now()
 	<-turn
 	if waited := time.Since(began); waited > look {
-		tb.Logf("it waited for %s until a processor was idle", waited.Round(time.Second))
+		tb.Logf("it waited for its turn for %s", waited.Round(time.Second))
 	}
 	tb.Cleanup(func() { running.leave(tb.Name()) })
 }
