@@ -112,7 +112,7 @@ func (p *places) goesOn(w inLine) {
 	p.tests = append(p.tests, w.test)
 }
 
-// taken is how many tests go on, but for those that only wait for subtests.
+// taken is how many tests go on, except for those that only wait for subtests.
 func (p *places) taken() (n int) {
 	for _, t := range p.tests {
 		if !p.waitsForSubtests(t) {
