@@ -44,6 +44,7 @@ func WhenIdle(tb testing.TB) {
 	if !first {
 		return
 	}
+	running.look()
 	began := time.Now()
 	<-turn
 	if waited := time.Since(began); waited > look {
@@ -62,7 +63,8 @@ type places struct {
 	mu    sync.Mutex
 	tests []string // that go on
 	line  []inLine // behind them, the first one first
-	looks bool
+	// nobody is closed when nobody is in line any more; nil where nobody looks at the processors.
+	nobody chan struct{}
 }
 
 type inLine struct {
@@ -84,10 +86,6 @@ func (p *places) enter(test string) (turn <-chan struct{}, first bool) {
 	}
 	p.line = append(p.line, w)
 	p.letIn(false) // its parent may wait for it alone
-	if len(p.line) > 0 && !p.looks {
-		p.looks = true
-		go p.whenIdle()
-	}
 	return w.turn, true
 }
 
@@ -104,6 +102,10 @@ func (p *places) letIn(idle bool) {
 		idle = idle && p.taken() < p.most
 		p.goesOn(p.line[0])
 		p.line = slices.Delete(p.line, 0, 1)
+	}
+	if len(p.line) == 0 && p.nobody != nil {
+		close(p.nobody)
+		p.nobody = nil
 	}
 }
 
@@ -132,19 +134,27 @@ func (p *places) inherits(test string) bool {
 	return slices.ContainsFunc(p.tests, func(t string) bool { return strings.HasPrefix(test, t+"/") && !p.waitsForSubtests(t) })
 }
 
-// whenIdle looks at the processors, as long as somebody is in line.
-func (p *places) whenIdle() {
+// look has the processors looked at, as long as somebody is in line.
+func (p *places) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.line) > 0 && p.nobody == nil {
+		p.nobody = make(chan struct{})
+		go p.whenIdle(p.nobody)
+	}
+}
+
+func (p *places) whenIdle(nobody <-chan struct{}) {
 	for {
 		began, before := time.Now(), idleTime()
-		time.Sleep(look)
+		select {
+		case <-nobody:
+			return
+		case <-time.After(look):
+		}
 		idle := idleTime() - before
 		p.mu.Lock()
 		p.letIn(idle.Seconds() >= enough*time.Since(began).Seconds())
-		if len(p.line) == 0 {
-			p.looks = false
-			p.mu.Unlock()
-			return
-		}
 		p.mu.Unlock()
 	}
 }

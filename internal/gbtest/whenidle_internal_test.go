@@ -8,7 +8,7 @@ import (
 // TestPlaces: as many tests as there are processors go on, then one for each moment in which a processor is idle, and a subtest in its parent's place.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	p := places{most: 2, looks: true} // this test says when a processor is idle
+	p := places{most: 2} // nobody looks at the processors
 	enter := func(test string) { p.enter(test) }
 	want := func(tests ...string) {
 		t.Helper()
