@@ -15,6 +15,8 @@ PODMAN_TAGS := remote containers_image_openpgp exclude_graphdriver_btrfs
 PODMAN_PACKAGES := ./cmd/glovebox/internal/imagebucket ./worker ./worker/sandbox/podman ./worker/sandbox/process ./cmd/glovebox-worker/... ./runtimes/... ./e2e/...
 # Those of documents are make check's.
 host_packages = $$(go list ./... | grep -vxF "$$(go list $(PODMAN_PACKAGES) ./internal/docstest)")
+# Of these, those that take the longest. They begin first: in the order of their names one would go on alone at the end.
+longest := ./producer/api ./internal/record ./cmd/glovebox ./infra ./producer/direct ./deliverer
 as_podman_user := -tags '$(PODMAN_TAGS)' -exec '$(CURDIR)/infra/as-podman-user.sh'
 
 # The end-to-end tests run the commands, built with points at which to fail, and a client
@@ -42,8 +44,8 @@ bench_file = grep -v 'no test files' | tee -a $(bench_name).txt
 TESTFLAGS ?=
 # Suites without sandboxes at once: one more than the processors, as a suite waits for a part of its time.
 suites := -p $(shell echo $$(($$(nproc) + 1)))
-# One with sandboxes keeps every processor busy. Four sandboxes at once on two processors took 1.8 times the
-# processor time that one after the other took, and 1.4 times as long as two.
+# One with sandboxes keeps every processor busy: its tests go on as gbtest.WhenIdle lets them. Four sandboxes at once on two
+# processors took 1.8 times the processor time that one after the other took, and 1.4 times as long as two.
 sandbox_suites := -p 1
 
 # $(call summed,go test ...) says at its end what failed: mawk reads a pipe by blocks, so it reads what tee kept.
@@ -139,7 +141,7 @@ test: setup-tests build test-host test-record test-podman ## set up, then every 
 # -short leaves out what repeats a test in another form, or waits for minutes: test-long has it. make check vets all.
 SHORT := -short
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
-	$(call timed,test without sandboxes,$(call summed,go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $(host_packages)))
+	$(call timed,test without sandboxes,$(call summed,go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $(longest) $(host_packages)))
 
 # Without the race detector, which the schedules that test-host runs have: it takes five times as long.
 SCHEDULES ?= 100000

@@ -63,6 +63,11 @@ type options struct {
 	redisHangs bool
 }
 
+func TestMain(m *testing.M) {
+	gbtest.ManyWait(0)
+	os.Exit(m.Run())
+}
+
 func start(tb testing.TB, o options) *glovebox {
 	tb.Helper()
 	for _, component := range []string{"redis", "s3", "podman"} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -176,6 +177,7 @@ func TestPistonConnect(t *testing.T) {
 		for name, c := range pistonDialogs() {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				gbtest.WhenIdle(t)
 				s := g.pistonConnect(t)
 				said := ""
 				for _, turn := range c.turns {

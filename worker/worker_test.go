@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	gbtest.ManyWait()
+	gbtest.ManyWait((runtime.GOMAXPROCS(0) + 1) / 2)
 	goleak.VerifyTestMain(m)
 }
 

@@ -16,6 +16,7 @@ import (
 func NPM(tb testing.TB, source string) string {
 	tb.Helper()
 	Require(tb, "npm")
+	WhenIdle(tb)
 	sum := sha256.New()
 	if err := fs.WalkDir(os.DirFS(source), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

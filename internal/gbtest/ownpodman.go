@@ -29,6 +29,7 @@ type OwnPodman struct {
 func PodmanOfItsOwn(tb testing.TB, megabytes int) *OwnPodman {
 	tb.Helper()
 	Require(tb, "podman")
+	WhenIdle(tb)
 	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // too long a path for a socket
 	if err != nil {
 		tb.Fatal(err)

@@ -78,6 +78,7 @@ func (r *RedisServer) as(user string) string {
 // Redis refuses anything to a role.
 func Redis(tb testing.TB, more ...string) *RedisServer {
 	tb.Helper()
+	WhenIdle(tb)
 	return redisServer(tb, aSeat(tb), rand.Text(), more...)
 }
 

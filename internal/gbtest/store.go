@@ -164,29 +164,34 @@ func removeStore(dir, run string) error {
 
 // endNamespaces ends the process that keeps the namespaces of a runtime directory, if it lives.
 func endNamespaces(run string) error {
-	b, err := os.ReadFile(run + "/libpod/tmp/pause.pid")
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
+	pid, err := namespaces(run)
+	if err != nil || pid == 0 {
 		return err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// namespaces is the process that keeps the namespaces of a runtime directory, 0 where none does.
+func namespaces(run string) (pid int, err error) {
+	b, err := os.ReadFile(run + "/libpod/tmp/pause.pid")
+	if os.IsNotExist(err) {
+		return 0, nil
+	}
 	if err != nil {
-		return fmt.Errorf("%s/libpod/tmp/pause.pid: %w", run, err)
+		return 0, err
+	}
+	if pid, err = strconv.Atoi(strings.TrimSpace(string(b))); err != nil {
+		return 0, fmt.Errorf("%s/libpod/tmp/pause.pid: %w", run, err)
 	}
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
+		return 0, nil
 	}
 	// Of another process by now, where a suite was killed long ago.
-	if !strings.HasPrefix(string(command), "catatonit") && !strings.HasPrefix(string(command), "podman") {
-		return nil
+	if err != nil || !strings.HasPrefix(string(command), "catatonit") && !strings.HasPrefix(string(command), "podman") {
+		return 0, err
 	}
-	return syscall.Kill(pid, syscall.SIGKILL)
+	return pid, nil
 }
 
 // removeStores removes those of suites that were killed, as far as it can.

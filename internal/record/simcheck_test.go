@@ -38,14 +38,17 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 return all`)
 
-// typeOf is what redisacl says of the type of a key.
-func typeOf(key string) string {
-	for _, k := range redisacl.Keys() {
-		if fits, _ := path.Match(k.Pattern, key); fits {
-			return k.Type
-		}
+// typeOf is what redisacl says of the type of a key. The same keys are looked at again and again.
+func (w *world) typeOf(key string) string {
+	if kind, known := w.types[key]; known {
+		return kind
 	}
-	return "no key of Glovebox's"
+	i := slices.IndexFunc(redisacl.Keys(), func(k redisacl.Key) bool { fits, _ := path.Match(k.Pattern, key); return fits })
+	if i < 0 {
+		return "no key of Glovebox's"
+	}
+	w.types[key] = redisacl.Keys()[i].Type
+	return w.types[key]
 }
 
 func (w *world) dump(tenant string) dump {
@@ -63,7 +66,7 @@ func (w *world) dump(tenant string) dump {
 		fields := one.([]any)
 		name := strings.TrimPrefix(fields[0].(string), prefix)
 		d.types[name], d.ttl[name] = fields[1].(string), fields[2].(int64)
-		if kind := typeOf(fields[0].(string)); !strings.Contains(kind, d.types[name]) {
+		if kind := w.typeOf(fields[0].(string)); !strings.Contains(kind, d.types[name]) {
 			w.fail("%s is a %s, and redisacl says %q", fields[0], d.types[name], kind)
 		}
 		values := fields[3].([]any)

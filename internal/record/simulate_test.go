@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,7 +53,7 @@ func TestSimulate(t *testing.T) {
 	var next, steps atomic.Int64
 	var sides sync.WaitGroup
 	start := time.Now()
-	for range 2 { // one Redis each: a schedule has it for itself
+	for range runtime.GOMAXPROCS(0) + 1 { // one Redis each: a schedule has it for itself, and each waits for the other at times
 		server := simRedis(t)
 		sides.Go(func() {
 			for !t.Failed() {

@@ -29,7 +29,8 @@ type world struct {
 	procs   []*process
 	born    int
 	ledger  ledger
-	problem error // the first
+	types   map[string]string // of keys, as far as typeOf was asked
+	problem error             // the first
 	steps   int
 	trace   []string
 }
@@ -86,7 +87,7 @@ const (
 
 func newWorld(t *testing.T, server *gbtest.RedisServer, seed uint64) *world {
 	t.Helper()
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), server: server, began: time.Now(), ledger: newLedger()}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), server: server, began: time.Now(), ledger: newLedger(), types: map[string]string{}}
 	opts, err := redis.ParseURL(server.Admin())
 	if err != nil {
 		t.Fatal(err)

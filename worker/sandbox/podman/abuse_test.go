@@ -189,6 +189,7 @@ func attackAll(t *testing.T, attacks []abuse, attack func(*suspects, *testing.T,
 	for i, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			attack(s, t, i, a)
 		})
 	}

@@ -144,6 +144,7 @@ for i in range(32): open(f"{i:02}", "wb").truncate(20 << 20)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			began := time.Now()
 			o, k := run(t, tt.program)
 			if tt.status == "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -84,6 +85,7 @@ func TestInputThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			p := bash("echo started")
 			f.Name = "in"
 			p.Files, p.Image = append(p.Files, f), suite.image

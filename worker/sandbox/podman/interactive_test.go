@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
@@ -97,6 +98,7 @@ func TestInteractive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			k := newTypist(c.steps...)
 			c.program.Input, c.program.Image = k, suite.image
 			o, err := p.Run(t.Context(), c.program, k)

@@ -29,10 +29,11 @@ var suite struct {
 	image  string
 }
 
-// open returns the suite's Podman, which lives until the end of the last test.
+// open returns the suite's Podman, which lives until the end of the last test, when it is the test's turn.
 func open(tb testing.TB) *podman.Sandboxes {
 	tb.Helper()
 	gbtest.Require(tb, "podman")
+	gbtest.WhenIdle(tb)
 	suite.once.Do(func() {
 		suite.socket = service(tb)
 		suite.podman = openAs(tb, "suite")
@@ -157,10 +158,9 @@ func (k *kept) names() string {
 // run runs the program; Glovebox must not fail.
 func run(tb testing.TB, p sandbox.Program) (sandbox.Outcome, *kept) {
 	tb.Helper()
-	k := &kept{keepBytes: true}
+	k, sandboxes := &kept{keepBytes: true}, open(tb)
 	ctx, cancel := context.WithTimeout(tb.Context(), gbtest.Patience) // longer than any program's time
 	defer cancel()
-	sandboxes := open(tb)
 	if p.Image == "" {
 		p.Image = suite.image
 	}

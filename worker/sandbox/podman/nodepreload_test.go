@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -129,6 +130,7 @@ func TestPreloadedNodeSemantics(t *testing.T) {
 	for _, name := range namesInShort(1, 4, programs) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			sameColdAndPreloaded(t, p, programs[name], func() { awaitPreloadedOf(t, p, programs[name].Image) })
 		})
 	}

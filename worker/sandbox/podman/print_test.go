@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
@@ -41,6 +42,7 @@ func TestPrintedAsPlain(t *testing.T) {
 		source := sources[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			type result struct {
 				Status         job.Status
 				ExitCode       int

@@ -14,6 +14,7 @@ import (
 // open nor outlives it.
 func TestDaemon(t *testing.T) {
 	t.Parallel()
+	gbtest.WhenIdle(t)
 	began := time.Now()
 	o, k := run(t, program(`
 import os, time, signal

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
@@ -167,6 +168,7 @@ func testPreloadedSemantics(t *testing.T, p *podman.Sandboxes) {
 		program := programs[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			sameColdAndPreloaded(t, p, program, func() { awaitPreloaded(t, p) })
 		})
 	}

@@ -32,6 +32,7 @@ var podmanService *exec.Cmd
 var serviceSays bytes.Buffer
 
 func TestMain(m *testing.M) {
+	gbtest.ManyWait(0)
 	if _, err := exec.LookPath("podman"); err == nil && os.Getuid() != 0 {
 		if store, err = gbtest.UseStore(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

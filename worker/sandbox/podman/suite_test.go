@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -58,6 +59,7 @@ func TestPythonSuite(t *testing.T) {
 	for _, module := range chosen {
 		t.Run(module, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			of := func(p *podman.Sandboxes, image string) (map[string]string, sandbox.Outcome) {
 				program := program(string(source), asJobOf(r), command("python3", "main.py", module), limits(job.Limits{
 					WallMS: 300_000, CPUMS: 600_000, MemoryMB: 512, Processes: 512, OpenFiles: 1024, OutputKB: 8192, // and a directory of the size that warm ones have

@@ -42,10 +42,9 @@ func (g *graded) Ended(_ context.Context, o sandbox.TestOutcome) error {
 // grade runs the program on the inputs, in one sandbox.
 func grade(tb testing.TB, p sandbox.Program, inputs ...string) (sandbox.Outcome, []testRun) {
 	tb.Helper()
-	g := &graded{inputs: inputs}
+	g, sandboxes := &graded{inputs: inputs}, open(tb)
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
-	sandboxes := open(tb)
 	if p.Image == "" {
 		p.Image = suite.image
 	}

@@ -33,6 +33,7 @@ type store struct {
 
 func newStore(t *testing.T) *store {
 	t.Helper()
+	gbtest.Require(t, "podman")
 	dir, err := os.MkdirTemp("", "gb") //nolint:usetesting // files of other users are in it, at its end
 	if err != nil {
 		t.Fatal(err)
@@ -123,8 +124,6 @@ func keys(t *testing.T, objects *artifacts.Store, prefix string) []string {
 // TestMove: an image is the same on a host that pulls it, and nothing is sent twice.
 func TestMove(t *testing.T) {
 	t.Parallel()
-	gbtest.Require(t, "podman")
-	gbtest.Require(t, "s3")
 	ctx, objects := t.Context(), openBucket(t)
 	from, to := newStore(t), newStore(t)
 	from.build(8 << 20)
@@ -184,8 +183,6 @@ func TestMove(t *testing.T) {
 // Podman keeps it for the next pull.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
-	gbtest.Require(t, "podman")
-	gbtest.Require(t, "s3")
 	ctx, objects := t.Context(), openBucket(t)
 	from, to := newStore(t), newStore(t)
 	from.build(1 << 20)
