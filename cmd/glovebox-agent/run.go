@@ -20,7 +20,7 @@ type run struct {
 	name string
 	// shared is the group of that name, which stays open; nil: the run has its own.
 	shared *group
-	// streams, if set, are its standard streams but for stdin, made for its user before.
+	// streams, if set, are its standard streams except stdin, made for its user before.
 	streams *pipes
 	argv    []string
 	env     map[string]string

@@ -70,7 +70,7 @@ func (t *stocktaker) sockets() (int, error) {
 	return lines, nil
 }
 
-// lines counts the lines of a file that the kernel makes anew for who reads it from its beginning.
+// lines counts the lines of a file that the kernel makes anew when it is read from its beginning.
 func (t *stocktaker) lines(fd int) (lines int, err error) {
 	for at := int64(0); ; {
 		n, err := unix.Pread(fd, t.buf[:], at)
