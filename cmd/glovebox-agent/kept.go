@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxKept bounds how many files and directories a program that is run on tests may have.
@@ -33,6 +35,7 @@ type keptEntry struct {
 	mode fs.FileMode
 	link string   // where a link leads
 	file *os.File // nil: it is none
+	size int64    // of the file
 }
 
 // keepProgram takes what is in the job's directory, and in the one for temporary files, where some
@@ -90,6 +93,7 @@ func (p *keptProgram) keep(path string, d fs.DirEntry) error {
 	case fs.ModeSymlink:
 		e.link, err = os.Readlink(path)
 	case 0:
+		e.size = info.Size()
 		e.file, err = os.Open(path)
 	default:
 		return nil
@@ -114,40 +118,42 @@ func unlessForbidden(err error) error {
 // layOut makes the program anew, a user's own.
 func (p keptProgram) layOut(id uintptr) error {
 	return asUser(id, func() error {
-		buf := make([]byte, maxBatch)
 		for _, e := range p.entries {
-			if err := e.layOut(buf); err != nil {
-				return fmt.Errorf("lay out the program: %w", err)
+			if err := e.layOut(); err != nil {
+				return fmt.Errorf("lay out %s: %w", e.path, err)
 			}
 		}
 		return nil
 	})
 }
 
-func (e keptEntry) layOut(buf []byte) error {
+func (e keptEntry) layOut() error {
 	switch {
 	case e.link != "":
 		return os.Symlink(e.link, e.path)
 	case e.file == nil:
 		return os.Mkdir(e.path, e.mode|0o700)
 	}
-	f, err := os.OpenFile(e.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, e.mode|0o600)
+	fd, err := unix.Open(e.path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(e.mode|0o600))
 	if err != nil {
 		return err
 	}
-	for at := int64(0); ; {
-		n, err := e.file.ReadAt(buf, at)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return errors.Join(err, f.Close())
+	return errors.Join(e.copyTo(fd), unix.Close(fd))
+}
+
+// copyTo writes the file's content, in one system call if it can.
+func (e keptEntry) copyTo(fd int) error {
+	for at := int64(0); at < e.size; {
+		n, err := unix.Sendfile(fd, int(e.file.Fd()), &at, int(e.size-at))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case n == 0:
+			return io.ErrUnexpectedEOF
 		}
-		if n == 0 {
-			return f.Close()
-		}
-		if _, err := f.Write(buf[:n]); err != nil {
-			return errors.Join(err, f.Close())
-		}
-		at += int64(n)
 	}
+	return nil
 }
 
 // isFull reports whether err says that there is no room.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -135,7 +136,9 @@ func candidates(file, path string) []string {
 }
 
 // boundingSet returns the capabilities that a program could get back; it loses them all.
-func boundingSet() ([]uintptr, error) {
+var boundingSet = sync.OnceValues(readBoundingSet) //nolint:gochecknoglobals // the process's own, which nothing changes
+
+func readBoundingSet() ([]uintptr, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return nil, fmt.Errorf("read bounding set: %v", err) //nolint:errorlint // an errno would be the program's fault

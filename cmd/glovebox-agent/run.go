@@ -17,13 +17,17 @@ import (
 
 // run is one program of the job, from its start to the end of its last process.
 type run struct {
-	name   string
-	argv   []string
-	env    map[string]string
-	limits job.Limits
-	stdin  *os.File // nil: empty
-	stdout *output
-	stderr *output // nil: with stdout
+	name string
+	// shared is the group of that name, which stays open; nil: the run has its own.
+	shared *group
+	// streams, if set, are its standard streams except stdin, made for its user before.
+	streams *pipes
+	argv    []string
+	env     map[string]string
+	limits  job.Limits
+	stdin   *os.File // nil: empty
+	stdout  *output
+	stderr  *output // nil: with stdout
 	// mergeStderr gives the program one pipe for both streams; stderr is for the agent's words then.
 	mergeStderr bool
 	started     func() error
@@ -122,7 +126,9 @@ func (r *run) do() (ending, error) {
 	wall := time.Since(began)
 	over := watched.finish() // before memory is freed: gVisor counts none meanwhile
 	total := killUntilGone(used, ended.used, r.process.holder)
-	r.process.group.close()
+	if r.shared == nil {
+		r.process.group.close()
+	}
 	over.cpu, total.cpu = over.cpu-before.cpu, total.cpu-before.cpu
 	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
 		return ending{}, err
@@ -171,15 +177,16 @@ func (r *run) do() (ending, error) {
 // startProcess starts the process. failure is set if its command could not be executed, which
 // is the job's own fault.
 func (r *run) startProcess() (_ process, failure *execFailure, err error) {
-	g, err := newGroup(r.name)
+	var g group
+	var before groupUsage
+	if r.shared == nil {
+		g, err = newGroup(r.name)
+	} else {
+		g = *r.shared
+		before.cpu, err = g.cpu() // of the runs before
+	}
 	if err != nil {
 		return process{}, nil, err
-	}
-	var before groupUsage
-	if r.name == testsGroup { // the runs before
-		if before.cpu, err = g.cpu(); err != nil {
-			return process{}, nil, err
-		}
 	}
 	p, err := r.openPipes()
 	if err != nil {
@@ -244,20 +251,34 @@ type pipes struct {
 
 func (r *run) openPipes() (pipes, error) {
 	var p pipes
-	var err error
-	if p.stdin = r.stdin; p.stdin == nil {
-		if p.stdin, err = os.Open(os.DevNull); err != nil {
-			return p, fmt.Errorf("open empty stdin: %w", err)
+	if r.streams != nil {
+		p = *r.streams
+	} else {
+		var err error
+		if p, err = newPipes(cmp.Or(r.testID, jobID), r.stderr != nil && !r.mergeStderr); err != nil {
+			return p, err
 		}
 	}
-	// As the job's user, who may open them again then: /dev/stderr, which shell scripts write to.
-	err = asUser(cmp.Or(r.testID, jobID), func() error {
-		if p.stdout, p.jobOut, err = os.Pipe(); err != nil {
+	if p.stdin = r.stdin; p.stdin == nil {
+		fd, err := open(os.DevNull, 0)
+		if err != nil {
+			return p, fmt.Errorf("open empty stdin: %w", err)
+		}
+		p.stdin = os.NewFile(uintptr(fd), os.DevNull)
+	}
+	return p, nil
+}
+
+// newPipes makes a user's stdout and stderr, or one for both. The user may open them again then: /dev/stderr, which shell
+// scripts write to.
+func newPipes(user uintptr, both bool) (p pipes, err error) {
+	err = asUser(user, func() error {
+		if p.stdout, p.jobOut, err = newPipe(); err != nil {
 			return err
 		}
 		p.jobErr = p.jobOut
-		if r.stderr != nil && !r.mergeStderr {
-			p.stderr, p.jobErr, err = os.Pipe()
+		if both {
+			p.stderr, p.jobErr, err = newPipe()
 		}
 		return err
 	})
@@ -265,6 +286,18 @@ func (r *run) openPipes() (pipes, error) {
 		return p, fmt.Errorf("make pipe: %w", err)
 	}
 	return p, nil
+}
+
+// newPipe is [os.Pipe] with half its system calls: only our end is to be polled, and the other never waits in the agent.
+func newPipe() (ours, theirs *os.File, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	if _, err := unix.FcntlInt(uintptr(ends[0]), unix.F_SETFL, unix.O_NONBLOCK); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	}
+	return os.NewFile(uintptr(ends[0]), "output"), os.NewFile(uintptr(ends[1]), "output"), nil
 }
 
 func (p pipes) closeJobSide() {

@@ -92,12 +92,16 @@ func (s *session) run() error {
 	if start.Session {
 		return s.runTurns(start, process)
 	}
+	var counter *stocktaker
 	var sockets int
 	if start.Tests {
 		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
 			return err
 		}
-		if sockets, err = countSockets(); err != nil {
+		if counter, err = newStocktaker(); err != nil {
+			return err
+		}
+		if sockets, err = counter.sockets(); err != nil {
 			return err
 		}
 	}
@@ -111,7 +115,7 @@ func (s *session) run() error {
 		}
 	}
 	if start.Tests {
-		return s.runTests(start, sockets)
+		return s.runTests(start, counter, sockets)
 	}
 	if err := s.program(start, process); err != nil {
 		return err

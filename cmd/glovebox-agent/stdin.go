@@ -36,9 +36,9 @@ func (in *stdin) seal() (*os.File, error) {
 	if _, err := unix.FcntlInt(in.file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 		return nil, fmt.Errorf("seal stdin: %w", err)
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", in.file.Fd()))
+	fd, err := open(fmt.Sprintf("/proc/self/fd/%d", in.file.Fd()), 0)
 	if err != nil {
 		return nil, fmt.Errorf("open stdin: %w", err)
 	}
-	return f, nil
+	return os.NewFile(uintptr(fd), "stdin"), nil
 }

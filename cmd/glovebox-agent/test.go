@@ -49,10 +49,10 @@ func (s *session) queueTest() error {
 // the next one has another uid. Objects for communication between processes, which would be left, are
 // refused to all. A test is asked for when all of that is so; if it can't be made so, the session ends.
 // sockets is how many there were before the compile step.
-func (s *session) runTests(start agentwire.Start, sockets int) error {
+func (s *session) runTests(start agentwire.Start, counter *stocktaker, sockets int) error {
 	program, err := keepProgram()
 	if err == nil {
-		err = awaitSockets(sockets)
+		err = counter.awaitSockets(sockets)
 	}
 	if unfit := unfitError(""); errors.As(err, &unfit) {
 		return s.refuse("glovebox: " + err.Error())
@@ -60,7 +60,16 @@ func (s *session) runTests(start agentwire.Start, sockets int) error {
 	if err != nil {
 		return err
 	}
-	clean, err := takeStock()
+	var all *group // of all runs, one after another
+	if !hostKernel {
+		g, err := newGroup(testsGroup)
+		if err != nil {
+			return err
+		}
+		defer g.close()
+		all, counter.memory = &g, g.memory
+	}
+	clean, err := counter.take()
 	if err != nil {
 		return err
 	}
@@ -73,43 +82,40 @@ func (s *session) runTests(start agentwire.Start, sockets int) error {
 	} else if err != nil {
 		return err
 	}
-	for {
+	for first := true; ; first = false {
 		if err := s.out.Write(agentwire.TypeCleared, nil); err != nil {
+			return err
+		}
+		// While the test is on its way.
+		if !first {
+			if err := program.layOut(id); err != nil {
+				return err
+			}
+		}
+		streams, err := newPipes(id, !start.MergeStderr)
+		if err != nil {
 			return err
 		}
 		t, ok := <-s.tests
 		if !ok {
 			break
 		}
-		if err := s.runTest(start, t, id); err != nil {
+		if err := s.runTest(start, t, id, streams, all); err != nil {
 			return fmt.Errorf("run on a test: %w", err)
 		}
-		next := id + 1
-		if hostKernel {
-			next = id
-		}
-		if err := program.renew(id, next, clean); err != nil {
+		if err := clean.restore(id, counter); err != nil {
 			// The sandbox is of no use any more; the tests that were run keep what they came to.
 			fmt.Fprintln(os.Stderr, "glovebox-agent:", err)
 			break
 		}
-		id = next
+		if !hostKernel {
+			id++
+		}
 	}
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 }
 
-// renew makes all as it was before the run of that user, for the next user.
-func (p keptProgram) renew(id, next uintptr, clean stock) error {
-	if err := wipeAs(id, scratch...); err != nil {
-		return err
-	}
-	if err := clean.await(); err != nil {
-		return err
-	}
-	return p.layOut(next)
-}
-
-func (s *session) runTest(start agentwire.Start, t test, id uintptr) error {
+func (s *session) runTest(start agentwire.Start, t test, id uintptr, streams pipes, all *group) error {
 	stderr := s.stream(agentwire.TypeStderr, start)
 	stderr.most, stderr.truncate = agentwire.MaxTestStderr, true
 	stdin := t.sealed
@@ -121,7 +127,7 @@ func (s *session) runTest(start agentwire.Start, t test, id uintptr) error {
 		defer t.feed.close()
 	}
 	return s.finish(run{
-		name: testsGroup, argv: slices.Concat(start.Command, t.args), env: start.Env, limits: start.Limits,
+		name: testsGroup, shared: all, streams: &streams, argv: slices.Concat(start.Command, t.args), env: start.Env, limits: start.Limits,
 		stdin: stdin, killed: s.killed, signals: s.signals, testID: id, noIPC: true, mergeStderr: start.MergeStderr,
 		stdout: s.stream(agentwire.TypeStdout, start), stderr: stderr,
 		started: func() error { return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}) },

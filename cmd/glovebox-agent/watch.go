@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/agentwire"
@@ -16,10 +17,19 @@ func maxProcesses(processes int64) int64 { return 2*processes + 16 }
 // kernel bounds both for each process, and a sample is expensive while programs start.
 const restInterval = 4
 
-// groupWatch samples a group's memory every pollInterval, and the rest now and then.
+// groupWatch samples a group's memory every pollInterval, and the rest now and then. Most runs on tests end before the first sample, so it is
+// a timer: a goroutine for each would wake threads.
 type groupWatch struct {
-	stop chan struct{}
-	done chan groupUsage
+	group  group
+	limits watchLimits
+	stop   chan<- agentwire.Cause
+
+	mu       sync.Mutex // of what follows
+	timer    *time.Timer
+	samples  int
+	most     groupUsage
+	said     bool
+	finished bool
 }
 
 // groupUsage is the most that a group was seen to use.
@@ -44,54 +54,49 @@ func cpuLimit(l job.Limits) time.Duration { return time.Duration(l.CPUMS) * time
 
 // watchGroup sends on stop, once, when the group is over a limit.
 func watchGroup(g group, limits watchLimits, stop chan<- agentwire.Cause) *groupWatch {
-	w := &groupWatch{stop: make(chan struct{}), done: make(chan groupUsage, 1)}
+	w := &groupWatch{group: g, limits: limits, stop: stop}
 	if g.host != nil {
 		g.host.preciseAbove = limits.memory
 	}
-	go func() {
-		var most groupUsage
-		tick := time.NewTicker(pollInterval)
-		defer tick.Stop()
-		said := false
-		last := false
-		for n := 1; !last; n++ {
-			select {
-			case <-tick.C:
-			case <-w.stop:
-				last = true // one more sample: short runs are over before the first
-			}
-			switch most.sampleMemory(g); {
-			case last:
-				most.sampleCPU(g)
-			case n%restInterval == 0:
-				most.sampleCPU(g)
-				most.sampleProcesses(g)
-			}
-			if limits.holder != nil && most.memory > limits.holderLimit && !last {
-				limits.holder.kill()
-				limits.holder = nil
-			}
-			if most.err != nil && !said {
-				said = true
-				stop <- agentwire.Killed // a program that can't be watched is not run; the error is reported
-			}
-			over := agentwire.Cause("")
-			switch {
-			case most.memory > limits.memory:
-				over = agentwire.Memory
-			case most.cpu >= limits.cpu:
-				over = agentwire.CPU
-			case most.processes > limits.processes:
-				over = agentwire.Processes
-			}
-			if over != "" && !said && !last {
-				said = true
-				stop <- over
-			}
-		}
-		w.done <- most
-	}()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(pollInterval, w.look)
 	return w
+}
+
+// look takes a sample, and has the run ended that is over a limit.
+func (w *groupWatch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.finished {
+		return
+	}
+	w.samples++
+	w.most.sampleMemory(w.group)
+	if w.samples%restInterval == 0 {
+		w.most.sampleCPU(w.group)
+		w.most.sampleProcesses(w.group)
+	}
+	if w.limits.holder != nil && w.most.memory > w.limits.holderLimit {
+		w.limits.holder.kill()
+		w.limits.holder = nil
+	}
+	over := agentwire.Cause("")
+	switch {
+	case w.most.err != nil:
+		over = agentwire.Killed // a program that can't be watched is not run; the error is reported
+	case w.most.memory > w.limits.memory:
+		over = agentwire.Memory
+	case w.most.cpu >= w.limits.cpu:
+		over = agentwire.CPU
+	case w.most.processes > w.limits.processes:
+		over = agentwire.Processes
+	}
+	if over != "" && !w.said {
+		w.said = true
+		w.stop <- over
+	}
+	w.timer.Reset(pollInterval)
 }
 
 // sample is what a run has used at its end.
@@ -124,8 +129,12 @@ func (s *groupUsage) sampleProcesses(g group) {
 	s.processes = max(s.processes, processes)
 }
 
-// finish stops the watch and returns the most that it saw.
+// finish stops the watch and returns the most that it saw, now included: short runs are over before the first look.
 func (w *groupWatch) finish() groupUsage {
-	close(w.stop)
-	return <-w.done
+	w.timer.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.finished = true
+	w.most.sample(w.group)
+	return w.most
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,28 +28,28 @@ func empty(root string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { dir.Close() }()
+	defer func() { unix.Close(dir) }()
 	var path []string // from root to dir
 	for {
 		below, err := removeEntries(dir)
 		if err != nil {
 			return err
 		}
-		var next *os.File
+		var next int
 		switch {
 		case below != "":
 			path = append(path, below)
-			next, err = openDir(int(dir.Fd()), below)
+			next, err = openDir(dir, below)
 		case len(path) == 0:
 			return nil
 		default:
-			if next, err = openDir(int(dir.Fd()), ".."); err == nil {
-				err = unix.Unlinkat(int(next.Fd()), path[len(path)-1], unix.AT_REMOVEDIR)
+			if next, err = openDir(dir, ".."); err == nil {
+				err = unix.Unlinkat(next, path[len(path)-1], unix.AT_REMOVEDIR)
 				path = path[:len(path)-1]
 			}
 		}
-		if next != nil {
-			dir.Close()
+		if next > 0 {
+			unix.Close(dir)
 			dir = next
 		}
 		if err != nil {
@@ -59,40 +58,44 @@ func empty(root string) error {
 	}
 }
 
-// removeEntries removes what is in dir up to the first directory that isn't empty, whose name it returns;
-// it can be opened then.
-func removeEntries(dir *os.File) (below string, err error) {
-	fd := int(dir.Fd())
-	for {
-		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+// removeEntries removes what is in a directory that was just opened, up to the first directory that isn't empty, whose name it returns;
+// it can be opened then. It reads on from where it is, and from the beginning once more if it has removed anything: what is not there any more may have moved the rest.
+func removeEntries(dir int) (below string, err error) {
+	var entries [4096]byte
+	for removed := false; ; {
+		n, err := unix.Getdents(dir, entries[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
 			return "", err
-		}
-		names, err := dir.Readdirnames(1024)
-		if len(names) == 0 {
-			if errors.Is(err, io.EOF) {
-				err = nil
+		case n == 0 && !removed:
+			return "", nil
+		case n == 0:
+			if _, err := unix.Seek(dir, 0, io.SeekStart); err != nil {
+				return "", err
 			}
-			return "", err
+			removed = false
+			continue
 		}
+		_, _, names := unix.ParseDirent(entries[:n], -1, nil)
 		for _, name := range names {
-			err := unix.Unlinkat(fd, name, 0)
+			err := unix.Unlinkat(dir, name, 0)
 			if errors.Is(err, unix.EISDIR) {
-				err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+				err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 			}
 			switch {
 			case errors.Is(err, unix.ENOTEMPTY):
-				return name, unix.Fchmodat(fd, name, 0o700, 0)
+				return name, unix.Fchmodat(dir, name, 0o700, 0)
 			case err != nil:
 				return "", err
 			}
+			removed = true
 		}
 	}
 }
 
-func openDir(at int, name string) (*os.File, error) {
-	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), name), nil
+// openDir returns a descriptor that is above 2, as the agent has those.
+func openDir(at int, name string) (int, error) {
+	return unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }

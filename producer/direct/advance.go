@@ -268,12 +268,12 @@ func (c *Client) tryStep(ctx context.Context, d *pipelines.Definition, l *liveRu
 		spec.RunAt = toMS(now.Add(time.Duration(retry.DelaySeconds) * time.Second))
 	}
 	n := record.NewJob{ID: l.JobID(a.Step, a.Index, a.Try), Step: a.Step, Index: a.Index, Try: a.Try}
-	done, err := c.makeOfProblem(ctx, spec.Problem)
+	head, done, err := c.makeOfProblem(ctx, spec.Problem)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := c.prepare(ctx, &n, spec); err != nil {
+	if err := c.prepare(ctx, &n, spec, head); err != nil {
 		return err
 	}
 	var sent func(error)

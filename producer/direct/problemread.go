@@ -90,15 +90,21 @@ func (c *Client) readProblem(ctx context.Context, head job.ProblemHead) (job.Pro
 	return p, nil
 }
 
-// problemBytes says how large the problem is that a job names, as JSON; of none it is 0.
-func (c *Client) problemBytes(ctx context.Context, digest string) (int64, error) {
+// namedProblem returns the head of the problem that a job names, and an empty one where there is none.
+func (c *Client) namedProblem(ctx context.Context, digest string) (job.ProblemHead, error) {
 	if digest == "" {
-		return 0, nil
+		return job.ProblemHead{}, nil
 	}
 	head, err := c.problemHead(ctx, digest)
 	if errors.Is(err, job.ErrNoProblem) { // the check says so
-		return 0, nil
+		return job.ProblemHead{}, nil
 	}
+	return head, err
+}
+
+// problemBytes says how large the problem is that a job names, as JSON; of none it is 0.
+func (c *Client) problemBytes(ctx context.Context, digest string) (int64, error) {
+	head, err := c.namedProblem(ctx, digest)
 	return head.Bytes, err
 }
 
@@ -110,16 +116,18 @@ func (c *Client) roomForProblem(ctx context.Context, bytes int64) error {
 	return c.records.CheckRoom(ctx, c.tenant, bytes)
 }
 
-// makeOfProblem takes the memory for a job that is made of a problem, if it names one, until done. It fails where there is no room for the job.
-func (c *Client) makeOfProblem(ctx context.Context, digest string) (done func(), err error) {
-	bytes, err := c.problemBytes(ctx, digest)
+// makeOfProblem takes the memory for a job that is made of a problem, if it names one, until done, and returns the head of that. It fails where there
+// is no room for the job.
+func (c *Client) makeOfProblem(ctx context.Context, digest string) (head job.ProblemHead, done func(), err error) {
+	head, err = c.namedProblem(ctx, digest)
 	if err == nil {
-		err = c.roomForProblem(ctx, bytes)
+		err = c.roomForProblem(ctx, head.Bytes)
 	}
 	if err != nil {
-		return nil, err
+		return head, nil, err
 	}
-	return c.takeProblem(ctx, bytes)
+	done, err = c.takeProblem(ctx, head.Bytes)
+	return head, done, err
 }
 
 // checkOfProblem is makeOfProblem for a job that is only checked.
@@ -150,9 +158,12 @@ func (v *validator) problem(ctx context.Context, digest string) (job.Problem, er
 	if p, ok := v.problems[digest]; ok {
 		return p, nil
 	}
-	head, err := v.client.problemHead(ctx, digest)
-	if err != nil {
-		return job.Problem{}, err
+	head := v.head
+	if head.Digest != digest {
+		var err error
+		if head, err = v.client.problemHead(ctx, digest); err != nil {
+			return job.Problem{}, err
+		}
 	}
 	p, err := v.client.readProblem(ctx, head)
 	if err != nil {

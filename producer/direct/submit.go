@@ -33,12 +33,12 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 
 // accept checks the spec of a new job and creates it.
 func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (producer.Job, error) {
-	done, err := c.makeOfProblem(ctx, spec.Problem)
+	head, done, err := c.makeOfProblem(ctx, spec.Problem)
 	if err != nil {
 		return producer.Job{}, err
 	}
 	defer done()
-	if err := c.prepare(ctx, &n, spec); err != nil {
+	if err := c.prepare(ctx, &n, spec, head); err != nil {
 		return producer.Job{}, err
 	}
 	created, err := c.create(ctx, n)
@@ -52,12 +52,14 @@ func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (pr
 	return producer.Job{Summary: accepted(n.ID, n.Spec, n.Hold)}, nil
 }
 
-// prepare checks the spec of a new job, and notes in n what is to be created. It fails with job.CodeDenied where a rule denies it.
-func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec) error {
+// prepare checks the spec of a new job, and notes in n what is to be created. head is that of the problem that the job names. It fails with job.CodeDenied where
+// a rule denies it.
+func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec, head job.ProblemHead) error {
 	v, err := c.validator(ctx)
 	if err != nil {
 		return err
 	}
+	v.head = head
 	checked, limits, err := v.check(ctx, spec)
 	if err != nil {
 		return err

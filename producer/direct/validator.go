@@ -26,6 +26,8 @@ type validator struct {
 	secrets []string
 	// problems are those that jobs name, by digest.
 	problems map[string]job.Problem
+	// head is that of the one that a single job names, which was read just before; empty: it was not.
+	head job.ProblemHead
 	// regrades says that the jobs come from Regrade.
 	regrades bool
 }

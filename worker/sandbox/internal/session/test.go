@@ -111,6 +111,7 @@ func (s *Session) sendTest(ctx context.Context, t sandbox.Test, timeout time.Dur
 	s.mu.Unlock()
 	overdue := time.AfterFunc(timeout, s.Abort)
 	defer overdue.Stop()
+	s.out.Hold()
 	if err := s.out.WriteJSON(agentwire.TypeTest, agentwire.Test{Args: t.Args}); err != nil {
 		return err
 	}
@@ -121,7 +122,10 @@ func (s *Session) sendTest(ctx context.Context, t sandbox.Test, timeout time.Dur
 	} else if err := s.out.WriteChunks(agentwire.TypeStdinData, t.Stdin.Content); err != nil {
 		return err
 	}
-	return s.out.Write(agentwire.TypeGo, nil)
+	if err := s.out.Write(agentwire.TypeGo, nil); err != nil {
+		return err
+	}
+	return s.out.Release()
 }
 
 // awaitTest is awaitStart; only the first test's start is the program's.
