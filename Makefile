@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions fleet soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long test-valkey failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions fleet soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -147,6 +147,15 @@ schedules = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSim
 
 failover: ## Sentinels: each server in turn killed, the primary silent, and what that loses with which settings; takes minutes
 	$(call timed,failover,GLOVEBOX_FAILOVERS=1 go test -count=1 -timeout 30m -v -run 'TestFailovers|TestPrimary' ./internal/record)
+
+# Packages that talk to Redis, except for those that run sandboxes.
+redis_packages := ./internal/record ./internal/redisacl ./internal/redisconn ./internal/queue ./internal/fleet ./internal/metrics ./internal/secrets \
+	./internal/simulation ./producer/... ./deliverer/... ./cmd/glovebox/...
+test-valkey: export GLOVEBOX_TEST_REDIS_SERVER := $(CURDIR)/bin/valkey/valkey-server
+test-valkey: ## what talks to Redis on Debian 13's Valkey: its suites, the failovers, 300 schedules
+	$(call timed,get valkey,infra/valkey.sh bin/valkey)
+	$(call timed,test with valkey,$(call summed,go test -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $$(go list $(redis_packages) | grep -v /imagebucket)))
+	@$(MAKE) --no-print-directory failover simulate-record SCHEDULES=300
 
 simulate-record: ## SCHEDULES random schedules of everything that changes a record, on a real Redis; GLOVEBOX_SIMULATE_SEED=N: one of them
 	$(call timed,simulate the record,$(call schedules,$(SCHEDULES)))
