@@ -81,7 +81,7 @@ demo: setup-demo build ## run one job from submission to verified webhook
 setup-demo: # of the images only the one that the demo needs
 	$(call timed,setup,infra/setup.sh --runtimes python)
 
-scripts := .ci/run $(wildcard infra/*.sh infra/aws/*.sh infra/runsc/*.sh infra/deb/*.sh infra/deb/*.p* terraform/*.sh terraform/templates/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
+scripts := .ci/run $(wildcard infra/*.sh infra/aws/*.sh infra/runsc/*.sh infra/release/*.sh infra/deb/*.sh infra/deb/*.p* terraform/*.sh terraform/templates/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
 
 # terraform/ is checked where Terraform is: not everybody who changes Go has it.
 terraform := $(shell command -v terraform)
@@ -264,9 +264,10 @@ release: bin/nfpm-$(NFPM_VERSION) ## make a release of the last commit, into bin
 	$(call timed,release,$(releaser) -nfpm bin/nfpm-$(NFPM_VERSION) -arch $(RELEASE_ARCHS))
 
 # In another directory, with none of what Go has compiled.
-release-check: ## make the release in bin/release/ once more in a new clone, and compare all bytes
+release-check: ## make the release in bin/release/ once more in a new clone, compare all bytes, and start its programs, also those for another kind of machine
 	$(call timed,release once more,dir=$$(mktemp -d) && trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT && git clone -q . "$$dir/again" && \
-	GOCACHE="$$dir/cache" $(MAKE) --no-print-directory -C "$$dir/again" release && diff -r bin/release "$$dir/again/bin/release")
+	GOCACHE="$$dir/cache" $(MAKE) --no-print-directory -C "$$dir/again" release && diff -r bin/release "$$dir/again/bin/release" && \
+	infra/release/starts.sh bin/release)
 
 release-key: ## print the public key of GLOVEBOX_RELEASE_KEY, as "glovebox verify --keys" reads it
 	@$(releaser) -key
