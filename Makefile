@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions fleet soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long test-valkey failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions fleet soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -83,7 +83,7 @@ demo: setup-demo build ## run one job from submission to verified webhook
 setup-demo: # of the images only the one that the demo needs
 	$(call timed,setup,infra/setup.sh --runtimes python)
 
-scripts := .ci/run $(wildcard infra/*.sh infra/aws/*.sh infra/runsc/*.sh infra/deb/*.sh infra/deb/*.p* terraform/*.sh terraform/templates/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
+scripts := .ci/run $(wildcard infra/*.sh infra/aws/*.sh infra/runsc/*.sh infra/release/*.sh infra/deb/*.sh infra/deb/*.p* terraform/*.sh terraform/templates/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
 
 # terraform/ is checked where Terraform is: not everybody who changes Go has it.
 terraform := $(shell command -v terraform)
@@ -149,6 +149,15 @@ schedules = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSim
 
 failover: ## Sentinels: each server in turn killed, the primary silent, and what that loses with which settings; takes minutes
 	$(call timed,failover,GLOVEBOX_FAILOVERS=1 go test -count=1 -timeout 30m -v -run 'TestFailovers|TestPrimary' ./internal/record)
+
+# Packages that talk to Redis, except for those that run sandboxes.
+redis_packages := ./internal/record ./internal/redisacl ./internal/redisconn ./internal/queue ./internal/fleet ./internal/metrics ./internal/secrets \
+	./internal/simulation ./producer/... ./deliverer/... ./cmd/glovebox/...
+test-valkey: export GLOVEBOX_TEST_REDIS_SERVER := $(CURDIR)/bin/valkey/valkey-server
+test-valkey: ## what talks to Redis on Debian 13's Valkey: its suites, the failovers, 300 schedules
+	$(call timed,get valkey,infra/valkey.sh bin/valkey)
+	$(call timed,test with valkey,$(call summed,go test -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $$(go list $(redis_packages) | grep -v /imagebucket)))
+	@$(MAKE) --no-print-directory failover simulate-record SCHEDULES=300
 
 simulate-record: ## SCHEDULES random schedules of everything that changes a record, on a real Redis; GLOVEBOX_SIMULATE_SEED=N: one of them
 	$(call timed,simulate the record,$(call schedules,$(SCHEDULES)))
@@ -257,9 +266,10 @@ release: bin/nfpm-$(NFPM_VERSION) ## make a release of the last commit, into bin
 	$(call timed,release,$(releaser) -nfpm bin/nfpm-$(NFPM_VERSION) -arch $(RELEASE_ARCHS))
 
 # In another directory, with none of what Go has compiled.
-release-check: ## make the release in bin/release/ once more in a new clone, and compare all bytes
+release-check: ## make the release in bin/release/ once more in a new clone, compare all bytes, and start its programs, also those for another kind of machine
 	$(call timed,release once more,dir=$$(mktemp -d) && trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT && git clone -q . "$$dir/again" && \
-	GOCACHE="$$dir/cache" $(MAKE) --no-print-directory -C "$$dir/again" release && diff -r bin/release "$$dir/again/bin/release")
+	GOCACHE="$$dir/cache" $(MAKE) --no-print-directory -C "$$dir/again" release && diff -r bin/release "$$dir/again/bin/release" && \
+	infra/release/starts.sh bin/release)
 
 release-key: ## print the public key of GLOVEBOX_RELEASE_KEY, as "glovebox verify --keys" reads it
 	@$(releaser) -key

@@ -134,7 +134,7 @@ func TestWaitsForWhatIsAway(t *testing.T) {
 // TestEndsForWrongSettings: what only a changed setting mends is not waited for.
 func TestEndsForWrongSettings(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
+	h, cluster := newHost(t), gbtest.StartRedisCluster(t)
 	for name, c := range map[string]struct {
 		but  map[string]string
 		says string
@@ -142,6 +142,7 @@ func TestEndsForWrongSettings(t *testing.T) {
 		"no password":        {map[string]string{"GLOVEBOX_REDIS_URL": "redis://" + h.redis.Addr + "/0"}, "NOAUTH"},
 		"a wrong password":   {map[string]string{"GLOVEBOX_REDIS_URL": "redis://:wrong@" + h.redis.Addr + "/0"}, "WRONGPASS"},
 		"no such database":   {map[string]string{"GLOVEBOX_REDIS_URL": strings.Replace(h.redis.URL(), "/0?", "/99?", 1)}, "out of range"},
+		"a Redis Cluster":    {map[string]string{"GLOVEBOX_REDIS_URL": cluster.Nodes[1].Worker()}, "Redis Cluster is not supported"},
 		"no such bucket":     {map[string]string{"GLOVEBOX_S3_BUCKET": "another"}, "StatusCode: 404"},
 		"a wrong secret key": {map[string]string{"GLOVEBOX_S3_SECRET_KEY": "wrong"}, "StatusCode: 403"},
 		"a relative socket":  {map[string]string{"GLOVEBOX_PODMAN_SOCKET": "podman.sock"}, "not absolute"},

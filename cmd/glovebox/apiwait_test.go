@@ -107,9 +107,10 @@ func TestAPIWaitsForRedis(t *testing.T) {
 // TestAPIEndsForWrongSettings: what only a changed setting mends is not waited for.
 func TestAPIEndsForWrongSettings(t *testing.T) {
 	t.Parallel()
-	w := producertest.New(t, "")
+	w, cluster := producertest.New(t, ""), gbtest.StartRedisCluster(t)
 	for name, change := range map[string]func(*config.API){
 		"a wrong password": func(c *config.API) { c.Redis.URL = "redis://:wrong@" + w.Redis.Addr + "/0" },
+		"a Redis Cluster":  func(c *config.API) { c.Redis.URL = cluster.Nodes[1].API() },
 		"no such bucket":   func(c *config.API) { c.S3.Bucket = "another" },
 		"a wrong key":      func(c *config.API) { c.S3.SecretKey = "wrong" },
 	} {

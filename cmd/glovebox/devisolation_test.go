@@ -21,13 +21,13 @@ func TestDevWithoutPodman(t *testing.T) {
 	t.Parallel()
 	gbtest.Require(t, "redis")
 	gbtest.Require(t, "s3")
-	// All that it finds is a Redis: neither Podman nor what belongs to it.
+	// All that it finds is a Redis, or a Valkey: neither Podman nor what belongs to it.
 	path := t.TempDir()
-	redis, err := exec.LookPath("redis-server")
+	redis, err := exec.LookPath(gbtest.RedisProgram())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(redis, filepath.Join(path, "redis-server")); err != nil {
+	if err := os.Symlink(redis, filepath.Join(path, filepath.Base(redis))); err != nil {
 		t.Fatal(err)
 	}
 	d := &devTest{t: t, bin: buildAll(t), data: filepath.Join(t.TempDir(), "data")}

@@ -47,7 +47,7 @@ func missing(component string) string {
 	var err error
 	switch component {
 	case "redis":
-		_, err = exec.LookPath("redis-server")
+		_, err = exec.LookPath(RedisProgram())
 	case "s3":
 		_, err = Tool("versitygw")
 	case "podman":

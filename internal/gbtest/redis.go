@@ -2,6 +2,7 @@ package gbtest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -17,6 +18,10 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/redisacl"
 )
+
+// RedisProgram is the redis-server that tests start: that of PATH, or the one at the path
+// GLOVEBOX_TEST_REDIS_SERVER, which may be a valkey-server.
+func RedisProgram() string { return cmp.Or(os.Getenv("GLOVEBOX_TEST_REDIS_SERVER"), "redis-server") }
 
 // RedisServer is a real redis-server with AOF, noeviction and a user for each role.
 type RedisServer struct {
@@ -102,7 +107,7 @@ func redisServer(tb testing.TB, at seat, password string, more ...string) *Redis
 	if _, ok := tb.(*testing.B); ok {
 		sync = "always"
 	}
-	r.Process = Start(tb, slices.Concat([]string{"redis-server"}, at.args, []string{
+	r.Process = Start(tb, slices.Concat([]string{RedisProgram()}, at.args, []string{
 		"--dir", r.Dir, "--aclfile", users, "--appendonly", "yes", "--appendfsync", sync, "--save", "", "--maxmemory-policy", "noeviction",
 	}, more), nil, r.ready)
 	tb.Cleanup(func() { r.reportRefusals(tb) })
@@ -163,11 +168,4 @@ func (r *RedisServer) admin() *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: r.Addr, Username: string(redisacl.Admin), Password: r.Password, TLSConfig: r.tls, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: time.Second,
 	})
-}
-
-// RedisCluster is a server that speaks the cluster protocol, and has no slots.
-func RedisCluster(tb testing.TB) *RedisServer {
-	tb.Helper()
-	_, bus, _ := net.SplitHostPort(Addr(tb)) // else its port and 10,000, which may be another test's
-	return redisServer(tb, aSeat(tb), rand.Text(), "--cluster-enabled", "yes", "--cluster-port", bus)
 }

@@ -106,7 +106,7 @@ func (g *RedisGroup) startSentinel(tb testing.TB, host, port string) {
 	if err := os.WriteFile(conf, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	g.Sentinels = append(g.Sentinels, Start(tb, slices.Concat([]string{"redis-server", conf, "--sentinel"}, at.args), nil, func() bool {
+	g.Sentinels = append(g.Sentinels, Start(tb, slices.Concat([]string{RedisProgram(), conf, "--sentinel"}, at.args), nil, func() bool {
 		c, err := dial("tcp", at.addr)
 		if err != nil {
 			return false

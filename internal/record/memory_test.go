@@ -198,7 +198,7 @@ func TestMemoryIsCounted(t *testing.T) {
 			}
 			used, counted = s.usedMemory(t)-used, s.recorded(t)-counted
 			t.Logf("Redis uses %d bytes for each, %d are counted", used/n, counted/n)
-			if used > counted || counted > 4*used {
+			if used > counted || counted > 5*used { // Valkey 8.1 takes a third less than Redis 7.0 for some
 				t.Errorf("Redis uses %d bytes for each, %d are counted", used/n, counted/n)
 			}
 		})

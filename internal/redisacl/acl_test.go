@@ -44,7 +44,8 @@ func run(t *testing.T, c *redis.Client, command string) error {
 }
 
 func refused(err error) bool {
-	return err != nil && (strings.HasPrefix(err.Error(), "NOPERM ") || strings.HasPrefix(err.Error(), "ERR The user executing the script can't ")) // as Redis 7.0 says it
+	return err != nil && (strings.HasPrefix(err.Error(), "NOPERM ") || strings.HasPrefix(err.Error(), "ERR The user executing the script can't ") || // as Redis 7.0 says it
+		strings.HasPrefix(err.Error(), "ERR ACL failure in script: No permissions to ")) // as Valkey 8.1 does
 }
 
 // What a worker that was taken over must not be able to do, by what it would do it for.

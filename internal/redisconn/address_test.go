@@ -24,7 +24,7 @@ func TestAddress(t *testing.T) {
 		{url: "redis+sentinel://u:hush@s1/zero?master=m", err: "want redis://"},
 		{url: "redis+sentinel://u:hush@s1/0?master=m&colour=red", err: "want redis://"},
 		{url: "unix+sentinel://u:hush@s1/0?master=m", err: "want redis://"},
-		{url: "redis+cluster://u:hush@c1,c2/0", err: "Redis Cluster, which Glovebox can't use yet"},
+		{url: "redis+cluster://u:hush@c1,c2/0", err: "a Redis Cluster: Redis Cluster is not supported"},
 		{url: "http://u:hush@h", err: "want redis://"},
 		{url: "hush", err: "want redis://"},
 		{url: "", err: "want redis://"},

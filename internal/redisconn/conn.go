@@ -41,9 +41,9 @@ func Open(ctx context.Context, url string) (*redis.Client, error) {
 	return rdb, nil
 }
 
-// errCluster says what stands in the way of a cluster.
-var errCluster = errors.New("leads to a Redis Cluster, which Glovebox can't use yet: keys of its queues and of its tenants would be on different nodes, " +
-	"and what it writes to both in one round trip could come in any order; want one server, or Sentinels")
+// errCluster says what to do instead. docs/adr/0063-cluster.md says what stands in the way.
+var errCluster = errors.New("leads to a Redis Cluster: Redis Cluster is not supported, want one server, or Sentinels (redis+sentinel://…); " +
+	"of a provider's, one with cluster mode disabled")
 
 // refuseCluster fails where the server speaks the cluster protocol.
 func refuseCluster(ctx context.Context, rdb *redis.Client) error {
@@ -60,6 +60,9 @@ func refuseCluster(ctx context.Context, rdb *redis.Client) error {
 // Refusal adds await.ErrSettings to an answer of Redis that only other settings change: a user or
 // password that it doesn't know, say.
 func Refusal(err error) error {
+	if redis.HasErrorPrefix(err, "SELECT is not allowed in cluster mode") { // the URL's database is another than 0
+		return fmt.Errorf("it %w: %w", errCluster, await.ErrSettings)
+	}
 	for _, word := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "AUTH <password> called", "DB index is out of range", "invalid DB index"} {
 		if redis.HasErrorPrefix(err, word) {
 			return fmt.Errorf("%w: %w", await.ErrSettings, err)

@@ -33,14 +33,12 @@ func open(t *testing.T, url string) *redis.Client {
 func TestOpenSaysWhatOnlyASettingMends(t *testing.T) {
 	t.Parallel()
 	g := gbtest.StartRedisGroup(t, gbtest.RedisGroupConfig{DownAfter: time.Minute})
-	cluster := gbtest.RedisCluster(t)
 	password := g.Servers[0].Password
 	for url, want := range map[string]string{
 		"redis+sentinel://s1": "want redis",
 		strings.Replace(g.URL(), "master=glovebox", "master=other", 1):           `no Sentinel knows a primary "other"`,
 		strings.Replace(g.URL(), "sentinel_password=", "sentinel_password=x", 1): "WRONGPASS",
 		strings.Replace(g.URL(), ":"+password+"@", ":wrong@", 1):                 "WRONGPASS",
-		cluster.Admin(): "Redis Cluster, which Glovebox can't use yet",
 	} {
 		_, err := redisconn.Open(t.Context(), url)
 		if !errors.Is(err, await.ErrSettings) || !strings.Contains(err.Error(), want) && want != "want redis" || strings.Contains(err.Error(), password) {

@@ -1,5 +1,6 @@
 // Package toolsdir knows where the programs and scripts lie that Glovebox starts and that no
-// package of the distribution has: runsc, glovebox-runtime, the scripts that run Podman.
+// package of the distribution has: runsc, glovebox-runtime, the scripts that run Podman; and which
+// of the distribution's is its Redis.
 package toolsdir
 
 import (

@@ -156,7 +156,7 @@ func TestRunning(t *testing.T) {
 	from.end(t, 1)
 	file, report := from.save(t)
 	o := *p.options
-	o.Username = "glovebox-worker"
+	o.Username, o.DisableIdentity = "glovebox-worker", true // it may not name its library, which Redis 7.0 does not know
 	worker, shared := redis.NewClient(&o), redis.NewClient(p.options)
 	defer shared.Close()
 	if err := worker.Ping(t.Context()).Err(); err != nil {

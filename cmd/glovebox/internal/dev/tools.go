@@ -37,8 +37,12 @@ func findTools(bin string, withPodman bool) (tools, error) {
 		}
 		return path
 	}
+	redis, err := toolsdir.Redis()
+	if err != nil {
+		errs = append(errs, err)
+	}
 	t := tools{
-		redis:  look("redis-server"),
+		redis:  redis,
 		worker: file(bin, "glovebox-worker", ": make build puts it beside glovebox"),
 		agent:  file(bin, "glovebox-agent", ": make build puts it beside glovebox"),
 	}
@@ -67,7 +71,7 @@ func regular(path string) bool {
 }
 
 // ErrBareSetup means that this machine lacks one of the few things that dev needs without Podman.
-var ErrBareSetup = errors.New(`install it: "apt-get install redis-server", "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0" with ~/go/bin in PATH, "make build"; infra/setup.sh does all of that`)
+var ErrBareSetup = errors.New(`install it: "apt-get install redis-server" (or valkey-server), "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0" with ~/go/bin in PATH, "make build"; infra/setup.sh does all of that`)
 
 // ErrSetup means that this machine lacks what infra/setup.sh installs.
 var ErrSetup = errors.New(`run infra/setup.sh (make setup) and "make build"; "glovebox doctor" looks further`)

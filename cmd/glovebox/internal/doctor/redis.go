@@ -11,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/internal/toolsdir"
 )
 
 // floors are, for each line of releases of a server, the first without CVE-2025-49844, which lets
@@ -49,16 +50,7 @@ func (r *report) redis(ctx context.Context) {
 		return
 	}
 	if r.Redis.URL == "" {
-		out, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
-		if err != nil {
-			r.problem("redis", err.Error(), r.setup())
-			return
-		}
-		version := "of unknown version"
-		if m := redisVersion.FindSubmatch(out); m != nil {
-			version = string(m[1])
-		}
-		r.redisVersion(version, "for dev, which sets policy and AOF itself")
+		r.redisOfDev(ctx)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
@@ -75,7 +67,7 @@ func (r *report) redis(ctx context.Context) {
 	defer client.Close()
 	text, err := client.Info(ctx, "server", "persistence", "memory", "replication", "cluster").Result()
 	if err != nil {
-		r.problem("redis", fmt.Sprintf("%s: %v", address.Options.Addr, err), "start it, or correct GLOVEBOX_REDIS_URL")
+		r.problem("redis", fmt.Sprintf("%s: %v", address.Options.Addr, redisconn.Refusal(err)), "start it, or correct GLOVEBOX_REDIS_URL")
 		return
 	}
 	r.redisServer(ctx, client, address.Options, info(text))
@@ -84,6 +76,30 @@ func (r *report) redis(ctx context.Context) {
 	}
 	if user := address.Options.Username; user == "" || user == string(redisacl.Admin) {
 		r.warning("redis user", "the user \"default\" may do everything, so whoever takes a worker over can, too", "glovebox redis-acl --help")
+	}
+}
+
+// redisOfDev says which Redis, or Valkey, dev starts on this machine.
+func (r *report) redisOfDev(ctx context.Context) {
+	program, err := toolsdir.Redis()
+	if err != nil {
+		r.problem("redis", err.Error(), r.setup())
+		return
+	}
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		r.problem("redis", fmt.Sprintf("%s: %v", program, err), r.setup())
+		return
+	}
+	version := "of unknown version"
+	if m := redisVersion.FindSubmatch(out); m != nil {
+		version = string(m[1])
+	}
+	const where = "for dev, which sets policy and AOF itself"
+	if strings.HasPrefix(string(out), "Valkey ") {
+		r.valkeyVersion(version, where)
+	} else {
+		r.redisVersion(version, where)
 	}
 }
 
@@ -101,15 +117,11 @@ func (i info) field(name string) string {
 
 func (r *report) redisServer(ctx context.Context, client *redis.Client, o *redis.Options, said info) {
 	if said.field("cluster_enabled") == "1" {
-		r.problem("redis", o.Addr+" is of a cluster, which Glovebox can't use", "one server, or Sentinels; at a provider: cluster mode disabled")
+		r.problem("redis", o.Addr+" is of a Redis Cluster, which is not supported: api and worker refuse it", "one server, or Sentinels; at a provider: cluster mode disabled")
 	}
 	// Valkey calls itself Redis 7.2.4, too.
 	if valkey := said.field("valkey_version"); valkey != "" {
-		if ValkeyIsSafe(valkey) {
-			r.ok("redis", "Valkey "+valkey+" at "+o.Addr)
-		} else {
-			r.warning("redis", "Valkey "+valkey+" at "+o.Addr+": without the fix for CVE-2025-49844", "7.2.11, 8.0.6, 8.1.4 or later, or the distribution's patched build")
-		}
+		r.valkeyVersion(valkey, "at "+o.Addr)
 	} else {
 		r.redisVersion(said.field("redis_version"), "at "+o.Addr)
 	}
@@ -160,4 +172,12 @@ func (r *report) redisVersion(version, where string) {
 		return
 	}
 	r.warning("redis", version+" "+where+": without the fix for CVE-2025-49844", "7.2.11, 7.4.6, 8.0.4, 8.2.2 or later, or the distribution's patched build")
+}
+
+func (r *report) valkeyVersion(version, where string) {
+	if ValkeyIsSafe(version) {
+		r.ok("redis", "Valkey "+version+" "+where)
+		return
+	}
+	r.warning("redis", "Valkey "+version+" "+where+": without the fix for CVE-2025-49844", "7.2.11, 8.0.6, 8.1.4 or later, or the distribution's patched build")
 }

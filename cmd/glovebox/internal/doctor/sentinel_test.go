@@ -61,6 +61,20 @@ func TestVersionsOfValkey(t *testing.T) {
 	}
 }
 
+// A Redis Cluster is a problem, whichever node is asked, and for whichever database.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	for _, node := range gbtest.StartRedisCluster(t).Nodes {
+		node.MayRefuse = true // the api's user asks for CONFIG
+		for _, url := range []string{node.Admin(), node.API(), strings.Replace(node.Admin(), "/0?", "/1?", 1)} {
+			all := Run(t.Context(), Config{ToolsDir: t.TempDir(), Podman: []string{"/nothing"}, Redis: record.Config{URL: url}})
+			if f := find(t, all, "redis"); f.Level != Problem || !strings.Contains(f.Text, "Redis Cluster") || !strings.Contains(f.Text+f.Fix, "cluster mode disabled") {
+				t.Errorf("got %+v, want a problem", f)
+			}
+		}
+	}
+}
+
 // What a provider's server answers: it is Valkey, allows no CONFIG and keeps no append-only file.
 func TestManagedRedis(t *testing.T) {
 	t.Parallel()
@@ -75,6 +89,17 @@ func TestManagedRedis(t *testing.T) {
 	}
 	client := at.Client()
 	defer client.Close()
+	said, err := client.Info(t.Context(), "server").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := info(said).field("redis_version") + " at "
+	if valkey := info(said).field("valkey_version"); valkey != "" { // make test-valkey
+		want = "Valkey " + valkey + " at "
+	}
+	if f := find(t, all, "redis"); !strings.HasPrefix(f.Text, want) {
+		t.Errorf("got %+v, want %s", f, want)
+	}
 	r := &report{}
 	r.redisServer(t.Context(), client, at.Options, info("redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.1.4\nmaxmemory_policy:noeviction\naof_enabled:1\n"))
 	if f := find(t, r.findings, "redis"); f.Level != OK || !strings.HasPrefix(f.Text, "Valkey 8.1.4 at ") {
