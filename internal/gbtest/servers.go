@@ -101,7 +101,9 @@ func (p *PodmanService) RemoveAfter(tb testing.TB, instance string) {
 func (p *PodmanService) hasNoneOf(instance string) bool {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, // goleak watches
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return dial("unix", p.Socket) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", p.Socket)
+		},
 	}}
 	filters := url.QueryEscape(fmt.Sprintf(`{"label":["run.glovebox.instance=%s"]}`, instance))
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://podman/v4.0.0/libpod/containers/json?all=true&filters="+filters, http.NoBody)
