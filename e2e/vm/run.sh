@@ -14,7 +14,8 @@
 #
 # As root. Environment: WORK, where the disks are kept (default ~/.cache/glovebox-vm); SUITE, trixie or
 # bookworm; what boot.sh takes. Only the machine is virtual: systemd, Podman, runsc, Redis,
-# versitygw, the api and the worker are the real ones. Releases are made of the last commit.
+# versitygw, the api and the worker are the real ones. The release is made of the last commit, unless
+# RELEASE names a directory that has one for amd64.
 set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 suite=${SUITE:-trixie}
@@ -85,15 +86,28 @@ tags=$(sed -n 's/^PODMAN_TAGS := //p' Makefile)
 if [[ $host_parts == *gotests* ]]; then
     CGO_ENABLED=0 go test -c -trimpath -tags "$tags" -o "$kit/sandbox.test" ./worker/sandbox/podman
 fi
+# commit_of DIR prints what a release was made of.
+commit_of() {
+    local program=$kit/glovebox-of-release
+    rm -f "$program"
+    tar -xzOf "$1"/glovebox_*_linux_amd64.tar.gz --wildcards '*/bin/glovebox' >"$program"
+    chmod 755 "$program"
+    "$program" version --json | sed -n 's/.*"commit": *"\([0-9a-f]*\)".*/\1/p'
+    rm -f "$program"
+}
 if wanted archive || wanted packages; then
-    commit=$(git rev-parse HEAD)
-    if [ "$(cat "$kit/release/commit" 2>/dev/null)" != "$commit" ]; then
-        say "make a release of $commit"
-        make --no-print-directory release RELEASE_ARCHS=amd64 RELEASE_OUT="$kit/new-release"
+    made=$(cat "$kit/release/commit" 2>/dev/null || true)
+    if [ -n "${RELEASE:-}" ]; then
         rm -rf "$kit/release"
-        mv "$kit/new-release" "$kit/release"
-        echo "$commit" >"$kit/release/commit"
+        cp -r "$RELEASE" "$kit/release"
+    elif [ "$made" != "$(git rev-parse HEAD)" ]; then
+        say "make a release of $(git rev-parse HEAD)"
+        rm -rf "$kit/release"
+        make --no-print-directory release RELEASE_ARCHS=amd64 RELEASE_OUT="$kit/release"
     fi
+    made=$(commit_of "$kit/release")
+    echo "$made" >"$kit/release/commit"
+    say "the release is of $made"
 fi
 if wanted packages || [[ $host_parts == *snapshots* ]]; then
     say "put images into a bucket"
