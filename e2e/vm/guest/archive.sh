@@ -1,7 +1,7 @@
 # infra/install.sh of a release's archive, on a machine with nothing of Glovebox. Images lie beside its
 # programs, as this machine reaches no mirror to build them from. chart.sh and upgrade.sh go on.
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # out is that of lib.sh
+# shellcheck disable=SC2154,SC2034 # out is that of lib.sh; hook and receiver are for the parts after this
 
 tar -xf release/glovebox_*_linux_amd64.tar.gz -C /root || fail "tar: exit $?"
 archive=$(echo /root/glovebox-*)

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # out is that of lib.sh, hook of archive.sh
 
-run chart --runtime python --callback $hook <<'PYTHON'
+run chart --runtime python --callback "$hook" <<'PYTHON'
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,7 +24,7 @@ equal "the chart's data" "$(jq -r '.artifacts[] | select(.name == "chart-1.png")
 check "its webhook came, and its signature is good" await told ".data.id == \"$chart\""
 jq -c "select(.verified) | .event | select(.data.id == \"$chart\")" "$out/hooks.jsonl" | head -n 1 >"$out/hook.json"
 equal "what it tells" "$(jq -r '.type + " " + .data.status' "$out/hook.json")" "job.completed succeeded"
-curl -fsS -H "Authorization: Bearer $(cat $GLOVEBOX_TOKEN_FILE)" "$GLOVEBOX_URL/v1/keys" >"$out/keys.json" || fail "GET /v1/keys: exit $?"
+curl -fsS -H "Authorization: Bearer $(cat "$GLOVEBOX_TOKEN_FILE")" "$GLOVEBOX_URL/v1/keys" >"$out/keys.json" || fail "GET /v1/keys: exit $?"
 env -u GLOVEBOX_URL -u GLOVEBOX_TOKEN_FILE glovebox verify --keys "$out/keys.json" --id "$chart" "$out/hook.json" >"$out/verify.txt" 2>&1
 equal "glovebox verify of the webhook's body, which asks nobody" "exit $?" "exit 0"
 cat "$out/verify.txt"

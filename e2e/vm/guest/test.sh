@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.." || exit
 mkdir -p out
 # shellcheck source=e2e/vm/guest/lib.sh
 . guest/lib.sh
-for name in $(cat parts); do
+read -ra names <parts
+for name in "${names[@]}"; do
     part "$name"
     # shellcheck source=/dev/null # each is checked by itself
     . "guest/$name.sh"
