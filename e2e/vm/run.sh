@@ -15,7 +15,8 @@
 # As root. Environment: WORK, where the disks are kept (default ~/.cache/glovebox-vm); SUITE, trixie or
 # bookworm; what boot.sh takes. Only the machine is virtual: systemd, Podman, runsc, Redis,
 # versitygw, the api and the worker are the real ones. The release is made of the last commit, unless
-# RELEASE names a directory that has one for amd64.
+# RELEASE names a directory that has one for amd64. CHART is the runtime that draws a chart: python, or r,
+# whose image is a third of that.
 set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 suite=${SUITE:-trixie}
@@ -78,7 +79,8 @@ fi
 
 kit=$work/kit # all of it; a machine gets a part
 runtimes=(bash)
-! wanted archive || runtimes+=(python)
+chart=${CHART:-python}
+! wanted archive || runtimes+=("$chart")
 say "pack what machines install"
 mkdir -p "$kit"
 infra/worker-host.sh --pack "$kit/pack" "${runtimes[@]}"
@@ -210,7 +212,8 @@ of_archive() {
     fresh archive
     payload archive archive chart upgrade
     take_pack
-    take images "$(image_of bash)" "$(image_of python)"
+    take images "$(image_of bash)" "$(image_of "$chart")"
+    echo "$chart" >"$payload/draws"
     take_release '*.tar.gz'
     boot archive "$disk"
     rm -f "$disk"

@@ -1,7 +1,7 @@
 # infra/install.sh of a release's archive, on a machine with nothing of Glovebox. Images lie beside its
 # programs, as this machine reaches no mirror to build them from. chart.sh and upgrade.sh go on.
 # shellcheck shell=bash
-# shellcheck disable=SC2154,SC2034 # out is that of lib.sh; hook and receiver are for the parts after this
+# shellcheck disable=SC2154,SC2034 # out is that of lib.sh; hook, receiver and draws are for the parts after this
 
 tar -xf release/glovebox_*_linux_amd64.tar.gz -C /root || fail "tar: exit $?"
 archive=$(echo /root/glovebox-*)
@@ -15,7 +15,8 @@ equal "the archive's programs" "$(glovebox version --json | jq -r .commit)" "$(c
 echo 'GLOVEBOX_WEBHOOK_ALLOW=127.0.0.0/8:9000' >>/etc/glovebox/api.env
 systemctl restart glovebox-api
 export GLOVEBOX_URL=http://127.0.0.1:8437 GLOVEBOX_TOKEN_FILE=/etc/glovebox/secrets/token
-check "ready" await api_is_ready bash python
+draws=$(cat draws) # the runtime that draws charts: python or r
+check "ready" await api_is_ready bash "$draws"
 doctor_is_content "of the archive"
 is_bounded "of the archive"
 

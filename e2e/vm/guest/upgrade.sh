@@ -1,7 +1,7 @@
 # An upgrade in the middle of a batch: from the archive's programs to those of pack/, which were built
 # otherwise, so that each is replaced. Nothing of the batch is lost, nothing counts twice.
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # out is that of lib.sh, hook, receiver and archive of archive.sh, told of chart.sh
+# shellcheck disable=SC2154 # out is that of lib.sh, hook, receiver, draws, archive and told of archive.sh, program of chart.sh
 
 sums() { find /usr/local/bin /usr/local/lib/glovebox -maxdepth 1 -type f \( -name 'glovebox*' -o -name versitygw \) -print0 | sort -z | xargs -0 sha256sum; }
 counted() { glovebox batch get --json "$batch" 2>"$out/batch.err" | jq -r ".$1"; }
@@ -56,7 +56,7 @@ if [ "$workers" = 1 ]; then
 fi
 equal "workers that have had a part in the batch" "$workers" 2
 equal "messages that were rejected" "$(jq -c 'select(.verified | not)' "$out/hooks.jsonl" | wc -l)" 0
-run after --runtime python <<<'import matplotlib.pyplot as p; p.plot([1, 2]); p.show()'
+run after --runtime "$draws" <<<"$program"
 equal "a chart after the upgrade" "$(result after status) $(jq -r '.artifacts[].name' "$out/after.json")" "succeeded chart-1.png"
 doctor_is_content "after the upgrade"
 kill "$receiver"
