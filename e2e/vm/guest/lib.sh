@@ -50,7 +50,7 @@ ended() {
 }
 
 # submit [FLAG…] submits the program on stdin, of bash unless a flag says otherwise, and prints the job's
-# id. A job has the most time that there is, where its own end is what is looked for. Where the answer comes
+# id. A job has the longest time that one may have, as its own end is what is looked for. Where the answer comes
 # too late, it is asked for again under the same key, so there is one job.
 submit() {
     local program key tries=0

@@ -83,9 +83,9 @@ sys.exit("truncated")
 PYTHON
 for file in "${files[@]}"; do
     check "${file##*/}: the kernel refuses root's writing" python3 /tmp/change.py "$file"
-    for who in as_escaped as_worker; do
-        if $who dd if="$file" of=/dev/null bs=1 count=1 >/dev/null 2>&1; then read=yes; else read=no; fi
-        case $who,$read in
+    for user in as_escaped as_worker; do
+        if $user dd if="$file" of=/dev/null bs=1 count=1 >/dev/null 2>&1; then read=yes; else read=no; fi
+        case $user,$read in
         as_escaped,no) pass "the sandboxes' user can't open it" ;;
         as_escaped,yes) fail "the sandboxes' user opens it" ;;
         as_worker,*) echo "the worker's user opens it: $read" ;;

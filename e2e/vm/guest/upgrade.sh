@@ -13,7 +13,7 @@ batch_ended() { [ "$(counted status)" = completed ]; }
 told_of() { jq -r "select(.verified) | \"\(.id) \(.event.data.id)\"" "$out/hooks.jsonl" | sort -u | cut -d' ' -f2 | grep -Fxf <(jq -r .id "$out/results.jsonl") | sort | uniq -c | awk '{ print $1 }' | sort | uniq -c | xargs; }
 all_told() { [ "$(told_of)" = "$jobs 1" ]; }
 
-# upgrade SECONDS INSTALLER… runs a batch, whose jobs take so long but for the first two, and upgrades
+# upgrade SECONDS INSTALLER… runs a batch, whose jobs take so long except for the first two, and upgrades
 # meanwhile. It leaves how many workers have had a part in workers.
 upgrade() {
     local seconds=$1 program invocation
