@@ -3,6 +3,7 @@
 # shellcheck shell=bash
 
 readonly out=/mnt/out
+export GLOVEBOX_READY_SECONDS=3600 # of install.sh
 readonly unit=/sys/fs/cgroup/system.slice/glovebox-podman.service
 readonly leaves=$unit/glovebox-sandboxes
 
