@@ -190,7 +190,7 @@ measure-runtimes: ## sizes and times of the runtimes that are built, into docs/b
 		GLOVEBOX_MEASURE_RUNTIMES="$$dir/runtimes.md" go test -v -count=1 -timeout 60m $(as_podman_user) -run 'TestMeasureRuntimes$$' ./worker/sandbox/podman/ && \
 		cp "$$dir/runtimes.md" docs/benchmarks/runtimes.md)
 
-test-vm: setup ## a production worker host in a virtual Debian machine: hard limits, two users; ONLY="limits users" for a part
+test-vm: setup ## a production worker host and new installations in virtual Debian machines; ONLY="limits users" for some parts
 	$(call timed,test in a virtual machine,e2e/vm/run.sh)
 
 CHAOS_JOBS ?= 300
@@ -260,10 +260,11 @@ fuzz: ## each fuzz target for FUZZTIME (1m)
 # Everything of a release is compiled, and compressed, by one version of Go: that of infra/setup.sh.
 release release-check release-key: export GOTOOLCHAIN = go$(shell sed -n 's/^readonly go_version=\([0-9.]*\).*/\1/p' infra/setup.sh)
 RELEASE_ARCHS ?= amd64,arm64
+RELEASE_OUT ?= bin/release
 releaser := $(static) go run ./infra/release
 
 release: bin/nfpm-$(NFPM_VERSION) ## make a release of the last commit, into bin/release/, signed with GLOVEBOX_RELEASE_KEY
-	$(call timed,release,$(releaser) -nfpm bin/nfpm-$(NFPM_VERSION) -arch $(RELEASE_ARCHS))
+	$(call timed,release,$(releaser) -nfpm bin/nfpm-$(NFPM_VERSION) -arch $(RELEASE_ARCHS) -out $(RELEASE_OUT))
 
 # In another directory, with none of what Go has compiled.
 release-check: ## make the release in bin/release/ once more in a new clone, compare all bytes, and start its programs, also those for another kind of machine

@@ -11,13 +11,14 @@
 #
 # Run it in a release's archive, in what infra/worker-host.sh --pack made, or in the source tree, which
 # is built first. For Debian 12 and 13 and Ubuntu 24.04 with systemd, as root. Secrets are made here,
-# random, and stay in /etc/glovebox for root alone.
+# random, and stay in /etc/glovebox for root alone. At the end it waits until all is ready, for
+# GLOVEBOX_READY_SECONDS (300) at most.
 set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 readonly etc=/etc/glovebox lib=/usr/local/lib/glovebox data=/var/lib/glovebox-s3
 readonly units=/etc/systemd/system caddyfile=/etc/caddy/Caddyfile
 readonly api=http://127.0.0.1:8437 s3=http://127.0.0.1:8440
-readonly need_mb=1800 need_disk_mb=8000
+readonly need_mb=1800 need_disk_mb=8000 ready_seconds=${GLOVEBOX_READY_SECONDS:-300}
 
 say() { printf '  %-9s %s\n' "$1" "$2"; }
 fail() {
@@ -301,9 +302,9 @@ remove_caddy() {
 }
 
 await_ready() {
-    local end=$((SECONDS + 300))
+    local end=$((SECONDS + ready_seconds))
     until curl -fsS -o /dev/null $api/readyz 2>/dev/null && [ -n "$(GLOVEBOX_URL=$api GLOVEBOX_TOKEN_FILE=$etc/secrets/token glovebox runtimes list 2>/dev/null | tail -n +2)" ]; do
-        [ $SECONDS -lt $end ] || fail "not ready after 300 s: journalctl -u 'glovebox-*' says why"
+        [ $SECONDS -lt $end ] || fail "not ready after $ready_seconds s (GLOVEBOX_READY_SECONDS): journalctl -u 'glovebox-*' says why"
         sleep 1
     done
 }
@@ -392,6 +393,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+[[ $ready_seconds =~ ^[1-9][0-9]{0,5}$ ]] || fail "GLOVEBOX_READY_SECONDS is '$ready_seconds': want whole seconds, 1 to 999999"
 [[ $domain =~ ^([a-zA-Z0-9][a-zA-Z0-9.-]*)?$ ]] || fail "--domain is '$domain': want a host's name such as boxes.example.org"
 [ "$tls" = acme ] || [ "$tls" = internal ] || fail "--tls is '$tls': want acme or internal"
 [[ $bucket,$region =~ ^([a-z0-9.-]+,[a-z0-9-]+|,)$ ]] || fail "--bucket and --region go together: want names such as jobs and eu-central-1"

@@ -104,6 +104,20 @@ podman_parts() {
         sort | xargs -r sha256sum
 }
 
+# drain_worker stops a worker before programs that it uses are replaced by others: all of them have to be of
+# one version. What runs may end, the rest waits, until the new one is started.
+drain_worker() {
+    local program
+    systemctl --quiet is-active glovebox-worker.service || return 0
+    for program in runsc glovebox-runtime glovebox-agent; do
+        cmp -s "$from/lib/$program" "$GLOVEBOX_LIB/$program" || {
+            systemctl stop glovebox-worker.service
+            say drained "glovebox-worker.service"
+            return
+        }
+    done
+}
+
 # There from before the first change until all that runs is what is installed. With the
 # machine's end it goes, and all is started anew.
 readonly restart_pending=/run/glovebox-restart-pending
@@ -117,6 +131,7 @@ install_host() {
     # First of all: it tells podman.sh, which setup.sh uses, where this Podman lives.
     put infra/systemd/glovebox-podman.service /etc/systemd/system/glovebox-podman.service 644
     if [ -n "$from" ]; then
+        drain_worker
         infra/setup.sh --from "$from"
         programs=$from/bin
     else

@@ -49,6 +49,34 @@ func TestUpgradeThatWasInterrupted(t *testing.T) {
 	}
 }
 
+// TestUpgradeDrains: a worker is drained before the first of its programs is replaced; one whose programs stay goes on.
+func TestUpgradeDrains(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	install := []string{"infra/worker-host.sh", "--from", "pack"}
+	const drain = "systemctl stop glovebox-worker.service"
+	m.stub("systemctl", `case "$*" in *is-active*) exit 3 ;; esac`)
+	m.pack("one")
+	m.run(install...)
+	if strings.Contains(m.asked(), drain) {
+		t.Error("it drains a worker that doesn't run")
+	}
+	m.stub("systemctl", `case "$*" in "stop glovebox-worker.service") cp /usr/local/lib/glovebox/glovebox-agent /run/drained ;; esac`)
+	m.run(install...)
+	if strings.Contains(m.asked(), drain) {
+		t.Error("it drains a worker whose programs stay")
+	}
+	m.pack("two")
+	m.run(install...)
+	if agent, err := os.ReadFile(filepath.Join(m.dir, "run/drained")); err != nil || string(agent) != "one" {
+		t.Errorf("as the worker is drained the agent is %q, %v, want the one from before", agent, err)
+	}
+	if asked := m.asked(); !strings.Contains(asked, "systemctl start glovebox-worker.service") && !strings.Contains(asked, "systemctl restart glovebox-worker.service") {
+		t.Errorf("the new worker isn't started:\n%s", asked)
+	}
+}
+
 // TestPackOfUnknownRuntime: a name that no runtime has is refused before anything is packed.
 func TestPackOfUnknownRuntime(t *testing.T) {
 	t.Parallel()

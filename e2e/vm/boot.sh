@@ -9,7 +9,8 @@
 #   RESULT    gets the console's output as console.log, and the payload's out/
 #
 # Environment: ACCEL, kvm or tcg (default: kvm where this machine has it, else tcg, which
-# emulates every instruction); SMP (2); MEM in MiB (4096); TIMEOUT in seconds (3000).
+# emulates every instruction); SMP (2); MEM in MiB (4096); TIMEOUT in seconds (10800), which only
+# ends a machine that hangs.
 #
 # The machine has no network. The exit status is that of guest/test.sh; 124 after TIMEOUT;
 # 125 if the test came to no end.
@@ -43,7 +44,7 @@ mke2fs -q -F -t ext4 -d "$payload" "$second"
 echo "boot.sh: $ACCEL, $(basename "$disk")"
 start=$SECONDS status=0
 # -no-reboot with panic=-1: a kernel that panics ends QEMU.
-timeout --foreground --kill-after=10 "${TIMEOUT:-3000}" \
+timeout --foreground --kill-after=10 "${TIMEOUT:-10800}" \
     qemu-system-x86_64 "${machine[@]}" -smp "${SMP:-2}" -m "${MEM:-4096}" \
     -nodefaults -no-user-config -no-reboot -display none -serial stdio \
     -kernel "$image/kernel" -initrd "$image/initrd" \

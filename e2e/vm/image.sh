@@ -36,5 +36,5 @@ mmdebstrap --mode=root --variant=minbase --include="$packages" \
 cp -L "$root"/boot/vmlinuz-* "$dir/kernel"
 cp -L "$root"/boot/initrd.img-* "$dir/initrd"
 rm -f "$dir/disk.img"
-truncate -s 6G "$dir/disk.img"
+truncate -s 16G "$dir/disk.img" # as infra/install.sh wants it; what is empty takes no room
 mke2fs -q -F -t ext4 -d "$root" "$dir/disk.img"

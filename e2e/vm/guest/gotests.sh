@@ -10,7 +10,7 @@ tests='^Test(SelfTest|Hard.*|LimitsRewritten|LimitMissing)$'
 systemd-run --quiet --wait --pipe -p User=glovebox -p WorkingDirectory=/tmp/gotests -p "Delegate=cpu memory pids" -p DelegateSubgroup=sup -p TasksMax=8192 \
     -p Environment=XDG_RUNTIME_DIR=/run/glovebox-podman \
     /usr/local/lib/glovebox/podman-service.sh env -C /tmp/gotests GLOVEBOX_TEST_REQUIRE=podman,cgroups GLOVEBOX_TEST_RUNTIME=bash \
-    ./sandbox.test -test.v -test.timeout 20m -test.run "$tests" >"$out/gotests.txt" 2>&1
+    ./sandbox.test -test.v -test.timeout 90m -test.run "$tests" >"$out/gotests.txt" 2>&1
 status=$?
 grep -E '^ *--- |^(ok|PASS|FAIL)|no tests' "$out/gotests.txt"
 if [ $status = 0 ] && grep -q '^--- PASS' "$out/gotests.txt" && ! grep -q -- '--- SKIP' "$out/gotests.txt"; then pass "go tests $tests"; else

@@ -25,9 +25,9 @@ watch_leaves() {
 
 # neighbour runs a job that computes for a while, beside whatever comes next.
 neighbour() {
-    run "neighbour-$1" --limit wall_ms=240000 --limit memory_mb=64 <<<'for i in $(seq 2000); do x=$((i * i % 7)); done; sleep 15; echo fine' &
+    run "neighbour-$1" --limit memory_mb=64 <<<'for i in $(seq 2000); do x=$((i * i % 7)); done; sleep 15; echo fine' &
     neighbour=$!
-    within 60 a_leaf
+    await a_leaf
 }
 neighbour_is_fine() {
     wait "$neighbour"
@@ -39,11 +39,11 @@ neighbour_is_fine() {
 watch_leaves >"$out/leaves-memory.txt" &
 watcher=$!
 neighbour memory
-run memory --limit memory_mb=96 --limit wall_ms=280000 <<<'dd if=/dev/zero of=/dev/null bs=1G count=1; echo survived'
+run memory --limit memory_mb=96 <<<'dd if=/dev/zero of=/dev/null bs=1G count=1; echo survived'
 equal "1 GiB with memory_mb=96" "$(result memory status)" out_of_memory
 for dir in /work /tmp /dev/shm; do
     name=tmpfs$(tr / - <<<$dir)
-    run "$name" --limit memory_mb=64 --limit disk_mb=256 --limit file_mb=256 --limit wall_ms=60000 <<<"dd if=/dev/zero of=$dir/x bs=16M count=12; echo wrote \$?; sleep 3"
+    run "$name" --limit memory_mb=64 --limit disk_mb=256 --limit file_mb=256 <<<"dd if=/dev/zero of=$dir/x bs=16M count=12; echo wrote \$?; sleep 3"
     case "$(result "$name" status)/$(result "$name" stdout)" in
     out_of_memory/*) pass "files in $dir are charged: out_of_memory" ;;
     */"wrote 1"*) pass "files in $dir are bounded: $(result "$name" stderr | tail -n 1)" ;;
@@ -72,23 +72,23 @@ as_worker podman --remote --url unix:///run/glovebox-podman.sock rm -f -t0 kerne
 
 # ---- CPU -----------------------------------------------------------------------
 
-run cpu --limit cpus=0.5 --limit wall_ms=30000 --limit memory_mb=64 <<<'while :; do :; done' &
-spinner=$!
-within 60 a_leaf
+spinner=$(submit --limit cpus=0.5 --limit memory_mb=64 <<<'while :; do :; done' 2>"$out/cpu.err")
+await a_leaf
 leaf=$(find "$leaves" -mindepth 1 -maxdepth 1 -type d | head -n 1)
 used() { sed -n 's/^usage_usec //p' "$leaf/cpu.stat"; }
 now_us() { echo $(($(date +%s%N) / 1000)); }
 # A sandbox starts with a whole CPU; the job's share is set when its code comes.
 claimed() { [ "$(cat "$leaf/cpu.max")" = "50000 100000" ]; }
-check "cpu.max becomes that of cpus=0.5" within 60 claimed
+check "cpu.max becomes that of cpus=0.5" await claimed
 sleep 2 # the share counts from here
 u0=$(used) t0=$(now_us)
 sleep 10
 u1=$(used) t1=$(now_us)
 percent=$(((u1 - u0) * 100 / (t1 - t0)))
 if [ -n "$u1" ] && [ $percent -le 55 ] && [ $percent -ge 20 ]; then pass "a spinner with cpus=0.5 takes $percent % of a CPU"; else fail "a spinner with cpus=0.5 takes $percent % of a CPU"; fi
-wait $spinner
-echo "the spinner's job: $(result cpu status), $(jq -c .usage "$out/cpu.json")"
+glovebox cancel "$spinner" >"$out/cancel.txt" 2>&1 || cat "$out/cancel.txt"
+await ended cpu "$spinner"
+equal "the spinner's job" "$(result cpu status)" canceled
 
 # ---- processes -----------------------------------------------------------------
 

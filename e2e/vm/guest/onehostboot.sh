@@ -5,9 +5,8 @@
 
 install_it() { pack/infra/install.sh "$@" 2>&1; }
 export GLOVEBOX_URL=http://127.0.0.1:8437 GLOVEBOX_TOKEN_FILE=/etc/glovebox/secrets/token
-ready() { curl -fsS "$GLOVEBOX_URL/readyz" && glovebox runtimes list | grep -q '^bash'; }
-check "after the boot all is there by itself" within 300 ready
-within 300 ended queued "$(cat /root/queued)"
+check "after the boot all is there by itself" await api_is_ready
+await ended queued "$(cat /root/queued)"
 equal "the job that was queued at the switch-off" "$(result queued status) $(result queued stdout)" "succeeded after the boot"
 
 # Back to the backup: what ran then runs again, what came later is gone.
@@ -19,8 +18,8 @@ glovebox restore --replace /var/backups/gb.tar >"$out/restore.txt" 2>&1
 equal "restore --replace" "exit $?" "exit 0"
 cat "$out/restore.txt"
 systemctl start glovebox-api glovebox-worker
-check "ready with what was restored" within 300 ready
-within 600 ended again "$(cat /root/running)"
+check "ready with what was restored" await api_is_ready
+await ended again "$(cat /root/running)"
 equal "the job that ran as the backup was made" "$(result again status) $(result again stdout)" "succeeded ran"
 mkdir -p "$out/files"
 glovebox get --out "$out/files" "$(cat /root/ended)" >"$out/download.txt" 2>&1 || fail "download: $(cat "$out/download.txt")"
@@ -34,11 +33,11 @@ install_it --domain worker-host --tls internal >"$out/domain.txt" || fail "insta
 cat "$out/domain.txt"
 root_ca=/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt
 tls() { curl -fsS --cacert $root_ca https://worker-host/readyz; }
-check "https://worker-host answers" within 60 tls
+check "https://worker-host answers" await tls
 head -c 8000000 /dev/urandom >/root/upload
 from_elsewhere() { SSL_CERT_FILE=$root_ca GLOVEBOX_URL=https://worker-host "$@"; }
-from_elsewhere submit --limit wall_ms=240000 --limit disk_mb=100 --limit file_mb=20 --limit artifact_mb=20 --file /root/upload <<<'cat upload >copy' >/root/uploaded 2>"$out/upload.txt" || fail "submit with a large file by TLS: $(cat "$out/upload.txt")"
-within 600 ended uploaded "$(cat /root/uploaded)"
+from_elsewhere submit --limit disk_mb=100 --limit file_mb=20 --limit artifact_mb=20 --file /root/upload <<<'cat upload >copy' >/root/uploaded 2>"$out/upload.txt" || fail "submit with a large file by TLS: $(cat "$out/upload.txt")"
+await ended uploaded "$(cat /root/uploaded)"
 equal "a job with a large file" "$(result uploaded status)" succeeded
 from_elsewhere glovebox get --out "$out/files" "$(cat /root/uploaded)" >"$out/get.txt" 2>&1 || fail "get by TLS: $(cat "$out/get.txt")"
 check "the file came back through TLS as it was sent" cmp /root/upload "$out/files/copy"
@@ -50,14 +49,8 @@ check "no browser runs what it gets there" bash -c "curl -sS -o /dev/null -D - -
 install_it >"$out/nodomain.txt" || fail "install.sh without --domain: exit $?"
 equal "without --domain Caddy has its own settings again" "$(sha256sum </etc/caddy/Caddyfile)" "$caddyfile"
 check "without --domain nothing answers at https://worker-host" bash -c "! curl -fsS --cacert $root_ca https://worker-host/readyz"
-check "ready, still" within 120 ready
+check "ready, still" await api_is_ready
 
 gone=$(pack/infra/install.sh --uninstall --purge 2>&1) || fail "install.sh --uninstall --purge: exit $?"
 equal "what --uninstall --purge says" "$gone" "  gone      all of Glovebox; packages of the distribution stay"
-equal "users that are left" "$(getent passwd | cut -d: -f1 | grep glovebox | xargs)" ""
-equal "groups that are left" "$(getent group | cut -d: -f1 | grep glovebox | xargs)" ""
-equal "units that are left" "$(systemctl list-units --all --no-legend 'glovebox*' | xargs)$(systemctl list-unit-files --no-legend 'glovebox*' | xargs)" ""
-equal "files that are left" "$(find / -xdev \( -path /proc -o -path /mnt -o -path /sys \) -prune -o -iname '*glovebox*' -print)" ""
-equal "files of no user" "$(find / -xdev -path /mnt -prune -o \( -nouser -o -nogroup \) -print | head -n 5 | xargs)" ""
-equal "processes that are left" "$(pgrep -a 'glovebox|runsc|versitygw|conmon' | xargs)" ""
-equal "what listens still" "$(ss -Hltn | grep -E ':(8437|8440|6390)\b')" ""
+nothing_of_glovebox

@@ -6,12 +6,12 @@
 under_load() {
     local what=$1 ids=() id good=0 attempts
     shift
-    for _ in 1 2 3; do ids+=("$(submit --limit wall_ms=120000 --limit memory_mb=64 <<<'sleep 12; echo done')"); done
+    for _ in 1 2 3; do ids+=("$(submit --limit memory_mb=64 <<<'sleep 12; echo done')"); done
     two_run() { [ "$(leaf_count)" -ge 2 ]; }
-    within 120 two_run || fail "$what: no two jobs run"
+    await two_run || fail "$what: no two jobs run"
     "$@"
     for id in "${ids[@]}"; do
-        within 900 ended under-load "$id"
+        await ended under-load "$id"
         [ "$(result under-load status) $(result under-load stdout) $(result under-load limits_enforced)" = "succeeded done hard" ] && good=$((good + 1))
         attempts="${attempts:-}$(result under-load attempt) "
     done
@@ -31,10 +31,10 @@ under_load "kill -9 of the worker" kill_main glovebox-worker
 under_load "SIGQUIT of the worker" kill_main glovebox-worker QUIT
 under_load "restart of the worker" systemctl restart glovebox-worker
 under_load "kill -9 of the api" kill_main glovebox-api
-check "the worker says again that limits are hard" within 120 logged glovebox-worker 'limits are hard'
+check "the worker says again that limits are hard" await logged glovebox-worker 'limits are hard'
 systemd-cgls --no-pager -u glovebox-podman.service | cut -c1-160
 systemctl stop glovebox-worker glovebox-podman.service glovebox-podman.socket
 check "stopped units leave no process of glovebox" bash -c '! pgrep -u glovebox'
 check "stopped units leave no cgroup" test ! -e "$unit"
 systemctl start glovebox-podman.socket glovebox-worker
-check "started again, the worker runs jobs" within 180 logged glovebox-worker 'limits are hard'
+check "started again, the worker runs jobs" await logged glovebox-worker 'limits are hard'

@@ -23,7 +23,7 @@ refused() {
     since=$(date '+%F %T')
     sleep 1
     restart_units
-    within 240 exited || fail "$what: the worker did not end"
+    await exited || fail "$what: the worker did not end"
     systemctl stop glovebox-worker
     journalctl -q -o cat -u glovebox-worker --since "$since" >"$out/refused.txt"
     grep -E 'limits|level":"ERROR' "$out/refused.txt" | head -n 2
@@ -42,7 +42,7 @@ refused() {
 soft() {
     demand false
     restart_units
-    check "$1: the worker says soft" within 240 logged glovebox-worker 'limits are soft'
+    check "$1: the worker says soft" await logged glovebox-worker 'limits are soft'
     says_limits
     echo 'echo $((6 * 7))' | run soft
     equal "$1: a job" "$(result soft status) $(result soft stdout) $(result soft limits_enforced)" "succeeded 42 soft"
@@ -79,7 +79,7 @@ install -m 755 /root/glovebox-runtime /usr/local/lib/glovebox/glovebox-runtime
 # ---- as it was -------------------------------------------------------------------------
 
 restart_units
-check "restored: the worker says hard" within 240 logged glovebox-worker 'limits are hard'
+check "restored: the worker says hard" await logged glovebox-worker 'limits are hard'
 says_limits
 echo 'echo $((6 * 7))' | run restored
 equal "restored: a job" "$(result restored status) $(result restored stdout) $(result restored limits_enforced)" "succeeded 42 hard"

@@ -1,4 +1,4 @@
-# Runs in the machine as root, in the payload's directory: installs, then each part.
+# Runs in the machine as root, in the payload's directory: each of its parts.
 # shellcheck shell=bash
 set -u
 SECONDS=0
@@ -6,12 +6,8 @@ cd "$(dirname "$0")/.." || exit
 mkdir -p out
 # shellcheck source=e2e/vm/guest/lib.sh
 . guest/lib.sh
-parts=$(cat only)
-case $parts in
-install | onehost | onehostboot) ;;
-*) parts="install ${parts:-limits users restart selftest gotests}" ;;
-esac
-for name in $parts; do
+read -ra names <parts
+for name in "${names[@]}"; do
     part "$name"
     # shellcheck source=/dev/null # each is checked by itself
     . "guest/$name.sh"
