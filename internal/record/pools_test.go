@@ -13,10 +13,10 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// labelled adds a worker that lives for good: "4 zone=a pool", as kind has it.
+// labelled adds a worker that lives for good: "4 zone=a pool", as workersOf has it.
 func (s *Store) labelled(t *testing.T, id, text string) {
 	t.Helper()
-	k := kind(t, text)
+	k := workersOf(t, text)
 	if err := s.Fleet.Beat(t.Context(), fleet.Worker{ID: id, Concurrency: int(k.Slots), Labels: k.Labels, Only: k.Only}); err != nil {
 		t.Fatal(err)
 	}

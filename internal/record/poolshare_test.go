@@ -10,8 +10,8 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// kind is workers with so many slots: "4 zone=a,pool=x pool", where the last word has the keys that jobs have to name.
-func kind(t *testing.T, text string) fleet.Slots {
+// workersOf is workers with so many slots: "4 zone=a,pool=x pool", where the last word has the keys that jobs have to name.
+func workersOf(t *testing.T, text string) fleet.Slots {
 	t.Helper()
 	var k fleet.Slots
 	words := append(strings.Fields(text), "", "")
@@ -55,7 +55,7 @@ func TestSharePools(t *testing.T) {
 		others  int64
 		want    []windows
 	}{
-		"alone in a pool":                     {[]string{"4 a=1", "10"}, [][]string{{"a=1!"}}, 0, []windows{{"a=1": 8, "": 28}}}, // without a backlog of the others it has half of what it shares
+		"alone in a pool":                     {[]string{"4 a=1", "10"}, [][]string{{"a=1!"}}, 0, []windows{{"a=1": 8, "": 24}}}, // without a backlog of the others it has half of what it shares
 		"alone in a pool that is kept":        {[]string{"4 a=1 a", "10"}, [][]string{{"a=1!"}}, 0, []windows{{"a=1": 8, "": 20}}},
 		"in two that have nothing in common":  {[]string{"4 a=1 a", "2 b=1 b"}, [][]string{{"a=1!", "b=1!"}}, 0, []windows{{"a=1": 8, "b=1": 4, "": 1}}},
 		"two tenants":                         {[]string{"4 a=1 a"}, [][]string{{"a=1!"}, {"a=1!"}}, 0, []windows{{"a=1": 4, "": 1}, {"a=1": 4, "": 1}}},
@@ -72,7 +72,7 @@ func TestSharePools(t *testing.T) {
 	} {
 		var workers []fleet.Slots
 		for _, text := range c.workers {
-			workers = append(workers, kind(t, text))
+			workers = append(workers, workersOf(t, text))
 		}
 		var wants []poolWants
 		for _, pools := range c.tenants {
@@ -93,7 +93,7 @@ func TestSharePoolsFilled(t *testing.T) {
 	t.Parallel()
 	wants := []poolWants{wanting(t, "a=1!"), wanting(t, "a=1")}
 	wants[0].pools[0].held = 8
-	got := sharePools([]fleet.Slots{kind(t, "4 a=1 a")}, wants, 0)
+	got := sharePools([]fleet.Slots{workersOf(t, "4 a=1 a")}, wants, 0)
 	if got[0].pools["a=1"] != 8 || got[1].pools["a=1"] != 1 {
 		t.Errorf("got %v", got)
 	}

@@ -2,7 +2,7 @@
 -- scripts go by it that release its jobs. Without fields there are none any more.
 -- @arg life         how long it holds, ms
 -- @rest first_field  common, at_once and placements, each with a number
--- @answer ok
+-- @answer ok  they are there
 
 local key = t .. 'windows'
 call('DEL', key)
