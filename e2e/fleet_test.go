@@ -1,15 +1,18 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -20,6 +23,10 @@ type fleetOf struct {
 	*glovebox
 	records *record.Store
 	workers []*fleetWorker
+	pause   string // how long a job takes, seconds
+
+	mu      sync.Mutex
+	batches []job.Batch
 	cli     operator
 	env     []string
 }
@@ -34,7 +41,8 @@ type fleetWorker struct {
 const redoneWithin = time.Minute
 
 // TestFleet: four workers in network namespaces of their own run a batch. In the middle of it one is cut off for a moment, one
-// for long, one is killed and one is drained. Each job has one result and one delivery.
+// for long, one is killed and one is drained. Each job has one result and one delivery. Until the last of that is over, more jobs
+// come as soon as few are left: so it happens in the midst of work, however long it takes.
 //
 // GLOVEBOX_FLEET_JOBS is how many jobs the batch has (100, or 2,000 with `make fleet`).
 func TestFleet(t *testing.T) {
@@ -45,14 +53,21 @@ func TestFleet(t *testing.T) {
 	n := gbtest.Number(t, "GLOVEBOX_FLEET_JOBS", 100)
 	f := startFleet(t, 4)
 	cut, killed, drained, blinked := f.workers[0], f.workers[1], f.workers[2], f.workers[3]
-	b := f.submitBatch(n)
+	f.pause = "2" // a small batch is to last for as long as it takes to miss a worker
+	if n > 500 {
+		f.pause = "0.5"
+	}
+	if err := f.submitBatch(n); err != nil {
+		t.Fatal(err)
+	}
+	feeding := f.keepFed(leastToDo)
 
-	f.awaitEnded(b.ID, n/20)
+	f.awaitEnded(n / 20)
 	onBlinked := f.seize(blinked, blinked.Cut, blinked.Mend)
 	gbtest.Eventually(t, "its jobs have come to their end, which it can tell nobody", func() bool { return f.sandboxes(blinked) == 0 })
 	blinked.Mend()
 
-	f.awaitEnded(b.ID, n/10)
+	f.awaitEnded(n / 10)
 	// The cut comes first: what the killed one had begun is then left to two.
 	onCut := f.seize(cut, cut.Cut, cut.Mend)
 	cutAt := time.Now()
@@ -71,14 +86,15 @@ func TestFleet(t *testing.T) {
 	f.cli.says(0, []string{regexp.QuoteMeta(drained.id) + " takes no more jobs"}, "fleet", "drain", drained.id)
 	gbtest.Eventually(t, "the drained one runs nothing", func() bool { return f.isIdle(drained.id) })
 	idle := time.Now()
-	left := f.ended(b.ID)
+	left := f.toDo()
 	drained.Stop()
 	if !drained.Printed("glovebox-worker drained") {
 		t.Errorf("%s was not drained: %s", drained.id, drained.LastWords())
 	}
-	t.Logf("%s was drained, and the batch had %d jobs to go", drained.id, n-left)
+	more := feeding()
+	t.Logf("%s was drained, when %d jobs were to do; %d came after the first %d", drained.id, left, more, n)
 
-	results := f.collect(b.ID, n)
+	results := f.collect()
 	f.judgeKilled(results, onKilled, killed.id, killedAt)
 	f.judgeCut(results, onCut, cut, cutAt, mended)
 	f.judgeBlinked(results, onBlinked, blinked)
@@ -90,8 +106,8 @@ func TestFleet(t *testing.T) {
 			t.Errorf("job %s began on %s, which was drained", id, drained.id)
 		}
 	}
-	if left == n {
-		t.Error("the batch was over before its faults were: it needs more jobs")
+	if left == 0 {
+		t.Error("nothing was left to do when the last worker was drained")
 	}
 	f.deliveredOnce(results)
 	f.cleanedUp(killed, results)
@@ -132,17 +148,15 @@ func startFleet(t *testing.T, n int) *fleetOf {
 	return f
 }
 
+// leastToDo is with how few jobs to do more come, and moreJobs how many.
+const leastToDo, moreJobs = 30, 20
+
 // submitBatch submits a batch of n small jobs, each with a delivery.
-func (f *fleetOf) submitBatch(n int) job.Batch {
-	f.tb.Helper()
-	pause := "2" // a small batch is to last for as long as it takes to miss a worker
-	if n > 500 {
-		pause = "0.5"
-	}
+func (f *fleetOf) submitBatch(n int) error {
 	b, err := f.client.SubmitBatch(f.tb.Context(), producer.BatchOptions{}, func(yield func(job.Spec, error) bool) {
 		for i := range n {
 			spec := job.Spec{
-				Runtime: "bash", Source: fmt.Sprintf("echo %d; sleep %s", i, pause),
+				Runtime: "bash", Source: fmt.Sprintf("echo %d; sleep %s", i, f.pause),
 				Callback: &job.Callback{URL: f.hook.url}, Limits: job.Limits{WallMS: 60_000, CPUMS: 60_000},
 			}
 			if !yield(spec, nil) {
@@ -151,23 +165,81 @@ func (f *fleetOf) submitBatch(n int) job.Batch {
 		}
 	})
 	if err != nil || b.Jobs != n {
-		f.tb.Fatalf("got %+v, %v, want a batch of %d jobs", b, err, n)
+		return fmt.Errorf("got %+v, %w, want a batch of %d jobs", b, err, n)
 	}
-	return b
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.batches = append(f.batches, b)
+	return nil
 }
 
-func (f *fleetOf) ended(batch string) int {
+// keepFed submits more jobs whenever fewer than least are to do, until it is told to stop: then it returns how many it has submitted.
+func (f *fleetOf) keepFed(least int) (stop func() int) {
+	ctx, cancel := context.WithCancel(f.tb.Context())
+	done, more := make(chan error, 1), 0
+	go func() {
+		done <- func() error {
+			for ctx.Err() == nil {
+				left, err := f.count(func(b job.Batch) int { return b.Jobs - b.Ended })
+				if err == nil && left < least {
+					err, more = f.submitBatch(moreJobs), more+moreJobs
+				}
+				if err != nil {
+					return err
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(200 * time.Millisecond):
+				}
+			}
+			return nil
+		}()
+	}()
+	stop = sync.OnceValue(func() int {
+		cancel()
+		if err := <-done; err != nil && f.tb.Context().Err() == nil {
+			f.tb.Errorf("more jobs: %v", err)
+		}
+		return more
+	})
+	f.tb.Cleanup(func() { stop() })
+	return stop
+}
+
+// count adds up what is asked of each batch.
+func (f *fleetOf) count(of func(job.Batch) int) (n int, err error) {
+	f.mu.Lock()
+	batches := slices.Clone(f.batches)
+	f.mu.Unlock()
+	for _, b := range batches {
+		now, err := f.client.GetBatch(f.tb.Context(), b.ID)
+		if err != nil {
+			return 0, err
+		}
+		n += of(now)
+	}
+	return n, nil
+}
+
+// toDo is how many jobs have not ended.
+func (f *fleetOf) toDo() int {
 	f.tb.Helper()
-	b, err := f.client.GetBatch(f.tb.Context(), batch)
+	n, err := f.count(func(b job.Batch) int { return b.Jobs - b.Ended })
 	if err != nil {
 		f.tb.Fatal(err)
 	}
-	return b.Ended
+	return n
 }
 
-func (f *fleetOf) awaitEnded(batch string, n int) {
+func (f *fleetOf) awaitEnded(n int) {
 	f.tb.Helper()
-	gbtest.Eventually(f.tb, fmt.Sprintf("%d jobs have ended", n), func() bool { return f.ended(batch) >= n })
+	gbtest.Eventually(f.tb, fmt.Sprintf("%d jobs have ended", n), func() bool {
+		ended, err := f.count(func(b job.Batch) int { return b.Ended })
+		if err != nil {
+			f.tb.Fatal(err)
+		}
+		return ended >= n
+	})
 }
 
 // runs lists the jobs that the record has as running on the worker.
@@ -250,30 +322,33 @@ func (f *fleetOf) isIdle(worker string) bool {
 	return false // on a busy machine its beat may be late
 }
 
-// collect returns the results of the batch: of each job one, and what it was to print.
-func (f *fleetOf) collect(batch string, n int) map[string]job.Result {
+// collect returns the results of the batches: of each job one, and what it was to print.
+func (f *fleetOf) collect() map[string]job.Result {
 	f.tb.Helper()
-	b, err := f.client.WaitBatch(f.tb.Context(), batch)
-	if err != nil || b.Status != job.BatchCompleted || b.Ended != n || b.Counts[job.Succeeded] != n {
-		f.tb.Fatalf("got %+v, %v, want %d jobs that succeeded", b, err, n)
-	}
-	results, by, again := map[string]job.Result{}, map[string]int{}, 0
-	for r, err := range f.client.BatchResults(f.tb.Context(), batch, 0) {
-		if err != nil {
-			f.tb.Fatal(err)
+	results, by, again, n := map[string]job.Result{}, map[string]int{}, 0, 0
+	for _, submitted := range f.batches {
+		n += submitted.Jobs
+		b, err := f.client.WaitBatch(f.tb.Context(), submitted.ID)
+		if err != nil || b.Status != job.BatchCompleted || b.Ended != submitted.Jobs || b.Counts[job.Succeeded] != submitted.Jobs {
+			f.tb.Fatalf("got %+v, %v, want %d jobs that succeeded", b, err, submitted.Jobs)
 		}
-		if r.Result == nil || r.Result.Stdout != fmt.Sprintln(r.Index) {
-			f.tb.Errorf("jobs[%d]: got %+v, want it to have printed its number", r.Index, r)
-			continue
+		for r, err := range f.client.BatchResults(f.tb.Context(), b.ID, 0) {
+			if err != nil {
+				f.tb.Fatal(err)
+			}
+			if r.Result == nil || r.Result.Stdout != fmt.Sprintln(r.Index) {
+				f.tb.Errorf("jobs[%d] of %s: got %+v, want it to have printed its number", r.Index, b.ID, r)
+				continue
+			}
+			results[r.ID] = *r.Result
+			by[r.Result.Worker]++
+			again += r.Result.Attempt - 1
 		}
-		results[r.ID] = *r.Result
-		by[r.Result.Worker]++
-		again += r.Result.Attempt - 1
 	}
 	if len(results) != n {
 		f.tb.Errorf("got results of %d jobs, want %d", len(results), n)
 	}
-	f.tb.Logf("%d jobs in %.0f s, %d tries more; by worker %v", n, b.FinishedAt.Sub(b.CreatedAt).Seconds(), again, by)
+	f.tb.Logf("%d jobs in %.0f s, %d tries more; by worker %v", n, time.Since(f.batches[0].CreatedAt).Seconds(), again, by)
 	return results
 }
 
@@ -309,10 +384,14 @@ func onItsWay(r job.Result, worker string, then time.Time) bool {
 // judgeBlinked: what a worker did while it was cut off for a moment was taken from it once it was back, or another's by then.
 func (f *fleetOf) judgeBlinked(results map[string]job.Result, ids []string, w *fleetWorker) {
 	f.tb.Helper()
+	own := func(id string) bool { r := results[id]; return r.Worker == w.id && r.Attempt == 1 }
+	gbtest.Eventually(f.tb, w.name+" has said what became of each job", func() bool {
+		refused, handedBack := w.said(refusedLine), w.said(handedBackLine)
+		return !slices.ContainsFunc(ids, func(id string) bool { return !own(id) && !refused[id] && !handedBack[id] })
+	})
 	refused, handedBack, taken := w.said(refusedLine), w.said(handedBackLine), 0
 	for _, id := range ids {
-		r := results[id]
-		accepted := r.Worker == w.id && r.Attempt == 1
+		r, accepted := results[id], own(id)
 		if accepted == refused[id] && !handedBack[id] {
 			f.tb.Errorf("job %s ran on a worker that was cut off for a moment: its end was accepted %v and refused %v; attempt %d by %s", id, accepted, refused[id], r.Attempt, r.Worker)
 		}
@@ -341,6 +420,10 @@ func (w *fleetWorker) said(line *regexp.Regexp) map[string]bool {
 // judgeCut: what ran on a worker that was cut off for long has been done by another, and was refused to it as it came back.
 func (f *fleetOf) judgeCut(results map[string]job.Result, ids []string, w *fleetWorker, cut, mended time.Time) {
 	f.tb.Helper()
+	gbtest.Eventually(f.tb, w.name+" has said that it was refused its results", func() bool {
+		refused := w.said(refusedLine)
+		return !slices.ContainsFunc(ids, func(id string) bool { return !onItsWay(results[id], w.id, cut) && !refused[id] })
+	})
 	refused := w.said(refusedLine)
 	for _, id := range ids {
 		if r := results[id]; !onItsWay(r, w.id, cut) && (r.Worker == w.id && r.Timing.StartedAt.Before(mended) || !refused[id]) {
@@ -363,7 +446,19 @@ func (f *fleetOf) judgeCut(results map[string]job.Result, ids []string, w *fleet
 func (f *fleetOf) deliveredOnce(results map[string]job.Result) {
 	f.tb.Helper()
 	f.hook.messages(f.tb, len(results), patience)
-	time.Sleep(2 * time.Second) // for one too many
+	gbtest.Eventually(f.tb, "the deliverer has nothing left, so that no message can come", func() bool {
+		d, err := f.records.Depth(f.tb.Context())
+		if err != nil {
+			f.tb.Fatal(err)
+		}
+		tasks := d.Deliveries
+		for _, q := range d.Queues {
+			if q.Name == queue.Delivery || q.Name == queue.DeliveryBacklog {
+				tasks += int64(q.Waiting + q.Active + q.Delayed)
+			}
+		}
+		return tasks == 0
+	})
 	told, ids := map[string]bool{}, map[string]bool{}
 	for _, m := range f.hook.messages(f.tb, 0, 0) {
 		r, ours := results[m.Result.ID]

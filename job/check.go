@@ -67,6 +67,7 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 	if !s.Isolation.Suffices(s.Isolation) {
 		add("isolation", clip(string(s.Isolation)), "is not known", JoinIsolations(Isolations()))
 	}
+	s.Placement.check(add, "placement", MaxPlacement)
 	if s.RetentionSeconds < 0 || s.RetentionSeconds > MaxRetentionSeconds {
 		add("retention_seconds", s.RetentionSeconds, "is out of range", fmt.Sprintf("0 (the tenant's) to %d", MaxRetentionSeconds))
 	}

@@ -264,7 +264,7 @@ func (s Spec) Submission() Spec {
 	return Spec{
 		Problem: s.Problem, Runtime: s.Runtime, Source: s.Source, Files: s.Files, Entrypoint: s.Entrypoint, Commands: s.Commands, Args: s.Args, Env: s.Env,
 		MergeStderr: s.MergeStderr, TruncateOutput: s.TruncateOutput, Limits: s.Limits, Callback: s.Callback, RetentionSeconds: s.RetentionSeconds,
-		Fresh: s.Fresh, Isolation: s.Isolation, Metadata: s.Metadata,
+		Fresh: s.Fresh, Isolation: s.Isolation, Placement: s.Placement, Metadata: s.Metadata,
 	}
 }
 

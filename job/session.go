@@ -60,7 +60,9 @@ type SessionSettings struct {
 	Limits Limits            `json:"limits,omitempty" doc:"An absent field has the runtime's default. Each execution has wall_ms, cpu_ms and output_kb anew; memory, processes and disk are the whole session's."`
 	Env    map[string]string `json:"env,omitempty" doc:"Environment variables added to the runtime's own."`
 	// Secrets are names, as a job's.
-	Secrets     []string          `json:"secrets,omitempty" doc:"Names of secrets that the tenant has stored: each is an environment variable of that name in all executions, as its value was when the session began, and *** in what these print." example:"[\"API_TOKEN\"]"`
+	Secrets []string `json:"secrets,omitempty" doc:"Names of secrets that the tenant has stored: each is an environment variable of that name in all executions, as its value was when the session began, and *** in what these print." example:"[\"API_TOKEN\"]"`
+	// Placement is as a job's.
+	Placement   Labels            `json:"placement,omitempty" doc:"Labels that the worker which holds the session has to have, as a job's." example:"{\"zone\":\"a\"}"`
 	TTLSeconds  int64             `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long the session lives, from when it is asked for: up to 5400, 3600 by default."`
 	Budget      *SessionBudget    `json:"budget,omitempty" doc:"What all executions may use together. The session ends, with reason budget, once they have."`
 	IdleSeconds int64             `json:"idle_seconds,omitempty" minimum:"0" doc:"It ends when it has executed nothing for so long: up to ttl_seconds, 600 by default."`
@@ -146,6 +148,8 @@ type Session struct {
 	Status  SessionStatus `json:"status" enum:"queued,ready,busy,paused,ended"`
 	Runtime string        `json:"runtime" example:"python"`
 	Limits  Limits        `json:"limits"`
+	// Placement are the labels that its worker has to have.
+	Placement Labels `json:"placement,omitempty" doc:"Labels that its worker has to have."`
 	// Generation counts its main interpreters: one more after each that was lost or restarted.
 	Generation int   `json:"generation" doc:"Counts the interpreters of its main context, 0 before the first execution: one that was lost or restarted is one more."`
 	Executions int64 `json:"executions" doc:"How many have begun; of a fork, with those that the other session had executed before."`

@@ -13,8 +13,9 @@ import (
 // Version 2 has files that are kept elsewhere ([File.Kept]), and a deadline; version 3 has Fresh,
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
 // Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive,
-// version 9 checkers of kind testlib, further passes, and arguments of a test for the default checker, version 10 checkers that are interactive.
-const SpecVersion = 10
+// version 9 checkers of kind testlib, further passes, and arguments of a test for the default checker, version 10 checkers that are interactive,
+// version 11 Placement.
+const SpecVersion = 11
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -94,6 +95,9 @@ type Spec struct {
 	// Isolation is the least that the submitter accepts: less than gVisor has to be allowed by the operator, and such a job may still
 	// run in gVisor. Defaults to [GVisor]. What it ran in is in Runtime.Isolation of its result.
 	Isolation Isolation `json:"isolation,omitempty" enum:"gvisor,process" doc:"The least isolation that you accept: gvisor (the default), or process where the operator allows it, for code that you trust. A job never runs in less than it says; runtime.isolation of its result says what it ran in." example:"gvisor"`
+	// Placement are labels that a worker has to have to run the job, each with that very value, up to [MaxPlacement]. What the tenant's
+	// terms have is added. Defaults to none: any worker that isn't kept for others.
+	Placement Labels `json:"placement,omitempty" doc:"Labels that a worker has to have to run the job, each with this very value: up to 8. Those that the operator has tied your tenant to are added. A job whose labels no worker has at the moment waits." example:"{\"zone\":\"a\"}"`
 	// Problem is the digest of a stored problem that grades the program: its tests, checker, groups and limits, and what it puts over the
 	// files, are taken for this job as it is submitted. The spec that is stored has both.
 	Problem string `json:"problem,omitempty" doc:"Instead of tests, checker and groups: the digest of a problem that you have stored (POST /v1/problems), which grades the program. The job is then as if all of that had been sent with it." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
@@ -110,6 +114,9 @@ type Spec struct {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if len(s.Placement) > 0 {
+		return 11
+	}
 	if s.Checker != nil && s.Checker.Interactive {
 		return 10
 	}
@@ -220,6 +227,10 @@ type Summary struct {
 	// Problem is the digest of the stored problem that it is graded by; "" for any other job.
 	Problem  string            `json:"problem,omitempty" doc:"The digest of the stored problem that it is graded by."`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	// Placement are the labels that its worker has to have, those of the tenant's terms among them.
+	Placement Labels `json:"placement,omitempty" doc:"Labels that its worker has to have."`
+	// Waits is why a queued job waits, where it is not only for its turn; "" otherwise.
+	Waits string `json:"waits,omitempty" doc:"Of a queued job: what it waits for, where that is not only its turn." example:"no worker that lives has the labels gpu=yes"`
 	// Hold says why the job is [Held]; nil of any other.
 	Hold *Hold `json:"hold,omitempty" doc:"Of a job that is held: why, and until when."`
 }

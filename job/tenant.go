@@ -55,6 +55,9 @@ type Terms struct {
 	// CallbackHosts are the hosts that jobs may name in a callback, "*.example.com" for
 	// every host below example.com; none means all that the operator's guard allows.
 	CallbackHosts []string `json:"callback_hosts,omitempty" doc:"Hosts that callbacks may lead to, *.example.com for all below example.com; none means all that the operator's guard allows." example:"[\"hooks.example.com\"]"`
+	// Placement are labels that every job of the tenant has in its placement. Of other tenants only those may name one of them whose own
+	// terms have it.
+	Placement Labels `json:"placement,omitempty" doc:"Labels that a worker has to have to run any job of the tenant: its pool. A tenant whose terms don't have such a label can't name it." example:"{\"pool\":\"exams\"}"`
 	// Policy are rules after those of the operator: the first one that matches decides.
 	Policy []Rule `json:"policy,omitempty" doc:"Rules that refuse jobs or have them wait for a decision, after the operator's own: the first that matches decides."`
 }
@@ -145,6 +148,7 @@ func (t Terms) Check() error {
 	checkEntries(add, "terms.runtimes", t.Runtimes, "the name of a runtime", runtimeName)
 	checkEntries(add, "terms.images", t.Images, "an image's name, with @sha256:… or for all its digests without", imageName)
 	checkEntries(add, "terms.callback_hosts", t.CallbackHosts, "a host such as hooks.example.com or *.example.com, without scheme and port", hostPattern)
+	t.Placement.check(add, "terms.placement", MaxPlacement)
 	errs = append(errs, CheckRules("terms.policy", t.Policy)...)
 	if len(errs) == 0 {
 		return nil

@@ -59,6 +59,8 @@ locals {
         labels         = pool.labels
         settings = merge(pool.settings, local.shared_settings, {
           GLOVEBOX_GRACE_SECONDS = tostring(pool.grace_seconds)
+          GLOVEBOX_LABELS        = join(",", [for label, value in pool.labels : "${label}=${value}"])
+          GLOVEBOX_LABELS_ONLY   = join(",", pool.only)
         })
       }
     },

@@ -256,7 +256,9 @@ variable "workers" {
   description = <<-EOT
     Pools of worker hosts by name (1 to 12 of a-z, 0-9 and -). Several instance_types find Spot capacity more often. A pool has
     min_size hosts until autoscale or wanted_workers_metric says how many, up to max_size. Jobs have grace_seconds to end when a host goes
-    (90 at most on Spot, whose notice is two minutes). labels become tags of the hosts. settings are more of the worker's.
+    (90 at most on Spot, whose notice is two minutes). labels are the worker's
+    GLOVEBOX_LABELS, which a job's placement names, and become tags of the hosts. only names those of them that a job has to name to run
+    there: such a pool is kept for these jobs. settings are more of the worker's.
   EOT
   type = map(object({
     instance_types = optional(list(string), ["c7a.xlarge", "c6a.xlarge"])
@@ -266,6 +268,7 @@ variable "workers" {
     grace_seconds  = optional(number, 60)
     disk_gib       = optional(number, 40)
     labels         = optional(map(string), {})
+    only           = optional(set(string), [])
     settings       = optional(map(string), {})
   }))
   default  = { default = {} }
@@ -296,8 +299,20 @@ variable "workers" {
     error_message = "workers.….disk_gib has to be 16 to 16384."
   }
   validation {
-    condition     = alltrue(flatten([for pool in values(var.workers) : [for label in keys(pool.labels) : can(regex("^[a-z0-9-]{1,63}$", label))]]))
-    error_message = "A label in workers.….labels has to be 1 to 63 of a-z, 0-9 and -."
+    condition     = alltrue([for pool in values(var.workers) : length(pool.labels) <= 16])
+    error_message = "workers.….labels has to have 16 labels at most."
+  }
+  validation {
+    condition     = alltrue(flatten([for pool in values(var.workers) : [for label in keys(pool.labels) : can(regex("^[a-z][a-z0-9._-]{0,62}$", label))]]))
+    error_message = "A label in workers.….labels has to be 1 to 63 of a-z, 0-9, ., _ and -, and begin with a letter."
+  }
+  validation {
+    condition     = alltrue(flatten([for pool in values(var.workers) : [for value in values(pool.labels) : can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", value))]]))
+    error_message = "A value in workers.….labels has to be 1 to 63 letters, digits, ., _ and -, and begin with a letter or a digit."
+  }
+  validation {
+    condition     = alltrue([for pool in values(var.workers) : length(pool.only) <= 8 && length(setsubtract(pool.only, keys(pool.labels))) == 0])
+    error_message = "workers.….only has to name up to 8 of the pool's labels."
   }
   validation {
     condition     = alltrue(flatten([for pool in values(var.workers) : [for name in keys(pool.settings) : contains(local.worker_settings, name)]]))

@@ -44,12 +44,12 @@ func (w *Worker) handle(life context.Context, t *asynq.Task) error {
 	wake, forget := w.cancels.Wait(run.ID)
 	defer forget()
 	failpoint.Hit(failpoint.BeforeStart)
-	j, err := w.Records.Start(life, run.ID, run.Epoch, w.ID, w.offer.Names()...)
+	j, err := w.Records.StartOn(life, run.ID, run.Epoch, record.Starter{ID: w.ID, Offers: w.offered(), Labels: w.Labels, Only: w.Only})
 	var elsewhere *record.NotOfferedError
 	switch {
 	case errors.As(err, &elsewhere):
 		return w.handOver(life, run, elsewhere)
-	case errors.Is(err, job.ErrNotFound), errors.Is(err, record.ErrStale), errors.Is(err, job.ErrEnded), errors.Is(err, record.ErrTaken):
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, record.ErrStale), errors.Is(err, job.ErrEnded), errors.Is(err, record.ErrTaken), errors.Is(err, record.ErrMisplaced):
 		log.Debug("task dropped", "reason", err)
 		return nil
 	case err != nil: // also ErrNewer: a newer worker may take it

@@ -49,6 +49,7 @@ func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 	every(fleet.BeatInterval, "beat", w.beat)
 	every(fleet.BeatInterval, "obey the operator", w.obey)
 	every(fleet.BeatInterval, "keep warm what the operator asks for", w.keepAsked)
+	every(fleet.BeatInterval, "follow placements in use", w.followPools)
 	every(publishInterval, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
 	loops.Go(func() { w.monitor(accepting) })
@@ -63,7 +64,7 @@ func (w *Worker) beat(ctx context.Context) error {
 		jobs = append(jobs, run.ID)
 	}
 	w.mu.Unlock()
-	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Concurrency: w.Concurrency, Jobs: jobs, Warm: map[string]int{}, WarmRoom: w.warmRoom(), Drained: w.drained.Load()}
+	beat := fleet.Worker{ID: w.ID, Host: hostname(), Version: w.Version, Started: processStart, Labels: w.Labels, Only: w.Only, Concurrency: w.Concurrency, Jobs: jobs, Warm: map[string]int{}, WarmRoom: w.warmRoom(), Drained: w.drained.Load()}
 	for _, r := range w.Runtimes.List() {
 		if n := w.Sandboxes.WarmOf(r.Image()); n > 0 {
 			beat.Warm[r.Name] = n
@@ -104,11 +105,25 @@ func (w *Worker) publish(ctx context.Context) error {
 	if len(list) == 0 && len(images) == 0 {
 		return fmt.Errorf("%w: no runtime has an image: build them with `glovebox runtimes build`", await.ErrSettings)
 	}
-	if err := w.offer.Set(ctx, append(names, images...)); err != nil {
+	w.mu.Lock()
+	w.names, w.sessionsOf = append(names, images...), nil
+	for _, r := range list {
+		if r.Sessions {
+			w.sessionsOf = append(w.sessionsOf, r.Name)
+		}
+	}
+	w.mu.Unlock()
+	if err := w.Records.Fleet.PublishLabels(ctx, w.Labels, w.Only); err != nil {
+		return err
+	}
+	if err := w.followPools(ctx); err != nil {
+		return err
+	}
+	if err := w.sayOffers(ctx); err != nil {
 		return err
 	}
 	w.expireWanted()
-	if err := w.sessions.serve(w.sessionQueues(list)); err != nil {
+	if err := w.sessions.serve(w.sessionQueues()); err != nil {
 		return err
 	}
 	if err := w.Records.Fleet.PublishImages(ctx, images); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -36,6 +37,10 @@ func (w *Worker) handOver(life context.Context, run queue.Run, e *record.NotOffe
 // serveWanted starts to take the jobs that other workers hand over because they lack the runtime
 // or image of that name.
 func (w *Worker) serveWanted(name string) {
+	if name == fleet.PoolsOffer {
+		w.lookForPools()
+		return
+	}
 	w.mu.Lock()
 	_, known := w.wanted[name]
 	w.wanted[name] = time.Now()
@@ -73,11 +78,24 @@ func (w *Worker) restartConsumer() {
 func (w *Worker) queues() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names := make([]string, 0, len(w.wanted))
+	names := make([]string, 0, len(w.wanted)+len(w.pools))
 	for name := range w.wanted {
 		names = append(names, name)
 	}
+	for _, placement := range w.pools {
+		names = append(names, queue.Pool(placement))
+	}
+	if len(w.Only) > 0 {
+		return queue.JobsOf(names)
+	}
 	return queue.JobsWith(names)
+}
+
+// offered are the names of the runtimes and images that this worker offers.
+func (w *Worker) offered() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.names
 }
 
 // noLongerOffers reports whether the job failed because its image has left this host since the
@@ -91,5 +109,5 @@ func (w *Worker) noLongerOffers(ctx context.Context, j record.Record, cause erro
 	if err := w.publish(bounded); err != nil {
 		w.Log.Warn("worker could not say what it offers", "worker", w.ID, "error", err)
 	}
-	return !slices.Contains(w.offer.Names(), cmp.Or(j.Image, j.Runtime))
+	return !slices.Contains(w.offered(), cmp.Or(j.Image, j.Runtime))
 }

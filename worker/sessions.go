@@ -11,7 +11,6 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
-	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -94,17 +93,6 @@ func (c *sessionConsumer) serve(queues map[string]int) error {
 	return c.consumer.start()
 }
 
-// sessionQueues are those of the runtimes that this worker offers and that have sessions.
-func (w *Worker) sessionQueues(offered []fleet.Runtime) map[string]int {
-	queues := map[string]int{}
-	for _, r := range offered {
-		if r.Sessions {
-			queues[queue.Sessions(r.Name)] = 1
-		}
-	}
-	return queues
-}
-
 // hasSessions reports whether this worker holds sessions of the runtime: only in gVisor, as no session accepts less.
 func (w *Worker) hasSessions(r runtimes.Runtime) bool {
 	return w.Isolation == job.GVisor && len(r.Session) > 0
@@ -137,6 +125,9 @@ func (w *Worker) handleSession(life context.Context, t *asynq.Task, giveSlot fun
 		return nil
 	case err != nil:
 		return err
+	}
+	if !w.Labels.Serves(x.Settings.Placement, w.Only) { // its queue says so, which any worker may fill
+		return fmt.Errorf("this worker has not the labels of placement %q", x.Settings.Placement)
 	}
 	runtime, ok := w.Runtimes.Lookup(x.Settings.Runtime)
 	if !ok || !w.hasSessions(runtime) {

@@ -43,6 +43,9 @@ func (w *Worker) keepAsked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(w.Only) > 0 { // it isn't among those that take any job
+		all += int64(w.Concurrency)
+	}
 	var asked []sandbox.Ask
 	for _, a := range list {
 		if r, ok := w.Runtimes.Lookup(a.Runtime); ok {

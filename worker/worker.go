@@ -76,6 +76,10 @@ type Config struct {
 	Signer *attest.Signer
 	// Secrets open the secrets that jobs name. Defaults to nil: then such jobs fail.
 	Secrets *secrets.Keys
+	// Labels are what this worker is. Defaults to none.
+	Labels job.Labels
+	// Only are keys of Labels: a job whose placement doesn't name all of them never runs here. Defaults to none.
+	Only []string
 	// Concurrency is how many jobs run at once. Defaults to 2.
 	Concurrency int
 	// MemoryMB is what all sandboxes together may use. Defaults to Concurrency × 512.
@@ -123,10 +127,14 @@ type Worker struct {
 	drained    atomic.Bool      // by the operator
 	disobeying await.Rarely     // that it can't be read; only for obey
 	unasked    await.Rarely     // likewise; only for keepAsked
+	unpooled   await.Rarely     // likewise; only for followPools
 	offer      *fleet.Offer     // the names of what this worker can run
 	tests      *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
 
 	mu         sync.Mutex
+	names      []string               // of runtimes and images that it offers
+	pools      []string               // placements that it serves
+	sessionsOf []string               // runtimes whose sessions it holds
 	active     map[queue.Run]struct{} // what this worker runs
 	wanted     map[string]time.Time   // names that others lack, and when they last handed a job over
 	stopping   bool                   // no job may begin any more
@@ -134,6 +142,7 @@ type Worker struct {
 	busy       sync.WaitGroup
 	publishers sync.WaitGroup // event publishers: a call may outlive its job by a second
 
+	following  sync.Mutex // of followPools
 	publishing sync.Mutex
 	missing    map[string]string // allowed images that can't be run, and why; only for publish
 	unbuilt    []string          // runtimes without an image, as last logged; only for publish
@@ -157,6 +166,11 @@ func New(c Config) (*Worker, error) {
 	}
 	if c.Isolation = c.Isolation.Or(); c.Isolation != job.GVisor && len(c.Images) > 0 {
 		return nil, fmt.Errorf("new worker: a worker that isolates by %s runs no images", c.Isolation)
+	}
+	for _, key := range c.Only {
+		if _, has := c.Labels[key]; !has {
+			return nil, fmt.Errorf("new worker: it is kept for jobs that name the label %q, which it hasn't", key)
+		}
 	}
 	if c.Concurrency <= 0 {
 		c.Concurrency = 2
@@ -197,7 +211,7 @@ func New(c Config) (*Worker, error) {
 	}
 	return &Worker{
 		Config: c, memory: newBudget(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
+		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: servedPools(c.Labels, c.Only, nil), wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }
 

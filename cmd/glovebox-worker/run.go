@@ -48,6 +48,10 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
   GLOVEBOX_AGENT           path of the static glovebox-agent binary
   GLOVEBOX_INSTANCE        a word that names this installation on this host
   GLOVEBOX_CONCURRENCY     jobs at once                  (default: number of CPUs)
+  GLOVEBOX_LABELS          what this worker is: key=value,…; a job that names such labels
+                           runs only where they are      (default: none)
+  GLOVEBOX_LABELS_ONLY     keys of these, with commas: take only jobs that name all of them,
+                           such as pool                  (default: none, any job)
   GLOVEBOX_WARM            started sandboxes that wait, of each runtime in demand; where
                            jobs come often more, in the memory of as many of each
                            (default: GLOVEBOX_CONCURRENCY; 0: none)

@@ -76,7 +76,7 @@ func (s *startup) run(ctx context.Context) error {
 	}
 	s.observeSnapshots()
 	w, err := worker.New(worker.Config{
-		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Signer: c.Signer, Secrets: c.Secrets,
+		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Labels: c.Labels, Only: c.Only, Signer: c.Signer, Secrets: c.Secrets,
 		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
 		CacheMB: c.CacheMB, CacheDir: cacheDir(), PauseAfter: c.PauseAfter, Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/redisacl"
 	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 func (a *app) fleetCommand() *cobra.Command {
@@ -23,7 +24,8 @@ func (a *app) fleetCommand() *cobra.Command {
 		Use:   "fleet",
 		Short: "Show the workers, and drain one by name",
 		Long: `Show the workers that live: what they run of what they can, which sandboxes wait, whether
-they take jobs, and if not why, and how long ago each said so; it does every 5 seconds.
+they take jobs, and if not why, and how long ago each said so; it does every 5 seconds. Of a
+label with ! (GLOVEBOX_LABELS_ONLY) a worker takes only jobs that name it.
 
 It asks Redis, as GLOVEBOX_REDIS_URL of the environment or of the file that --settings
 names says, of the user "default": no other may see all of it.`,
@@ -159,6 +161,8 @@ type listedWorker struct {
 	Host    string         `json:"host"`
 	Version string         `json:"version"`
 	Started time.Time      `json:"started"`
+	Labels  job.Labels     `json:"labels"`
+	Only    []string       `json:"only"`
 	Slots   int            `json:"slots"`
 	Running int            `json:"running"`
 	Warm    map[string]int `json:"warm"`
@@ -171,7 +175,7 @@ func (a *app) showFleet(list []fleet.Listed, asJSON bool) error {
 	if asJSON {
 		all := make([]listedWorker, len(list))
 		for i, w := range list {
-			all[i] = listedWorker{w.ID, w.Host, w.Version, w.Started, w.Concurrency, len(w.Jobs), w.Warm, w.Drained, w.Paused, w.Beat.Milliseconds()}
+			all[i] = listedWorker{w.ID, w.Host, w.Version, w.Started, w.Labels, w.Only, w.Concurrency, len(w.Jobs), w.Warm, w.Drained, w.Paused, w.Beat.Milliseconds()}
 		}
 		return a.printJSON(all)
 	}
@@ -180,9 +184,9 @@ func (a *app) showFleet(list []fleet.Listed, asJSON bool) error {
 		return nil
 	}
 	t := a.table()
-	fmt.Fprintln(t, "WORKER\tVERSION\tRUNS\tWARM\tBEAT\tSTATE")
+	fmt.Fprintln(t, "WORKER\tVERSION\tLABELS\tRUNS\tWARM\tBEAT\tSTATE")
 	for _, w := range list {
-		fmt.Fprintf(t, "%s\t%s\t%d/%d\t%s\t%s ago\t%s\n", plain(w.ID), plain(w.Version), len(w.Jobs), w.Concurrency, plain(warmOf(w.Warm)), w.Beat.Round(100*time.Millisecond), plain(stateOf(w)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d/%d\t%s\t%s ago\t%s\n", plain(w.ID), plain(w.Version), plain(labelsOf(w)), len(w.Jobs), w.Concurrency, plain(warmOf(w.Warm)), w.Beat.Round(100*time.Millisecond), plain(stateOf(w)))
 	}
 	return t.Flush()
 }
@@ -193,6 +197,19 @@ func warmOf(warm map[string]int) string {
 		list = append(list, fmt.Sprintf("%s:%d", name, warm[name]))
 	}
 	return orDash(strings.Join(list, " "))
+}
+
+// labelsOf are the labels of a worker; behind those that a job has to name is a !.
+func labelsOf(w fleet.Listed) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(w.Labels)) {
+		word := key + "=" + w.Labels[key]
+		if slices.Contains(w.Only, key) {
+			word += "!"
+		}
+		list = append(list, word)
+	}
+	return orDash(strings.Join(list, ","))
 }
 
 func stateOf(w fleet.Listed) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // operate runs a command of the operator's with a Redis.
@@ -40,7 +41,7 @@ func TestFleet(t *testing.T) {
 	for _, w := range []fleet.Worker{
 		{ID: "host-30-cccccccccc", Host: "host-30", Concurrency: 4},
 		{ID: "host-2-dddddddddd", Host: "host-2", Concurrency: 4},
-		{ID: "host-1-aaaaaaaaaa", Host: "host-1", Version: "v1", Concurrency: 4, Jobs: []string{"default-x"}, Warm: map[string]int{"python": 2, "c": 1}},
+		{ID: "host-1-aaaaaaaaaa", Host: "host-1", Version: "v1", Concurrency: 4, Jobs: []string{"default-x"}, Warm: map[string]int{"python": 2, "c": 1}, Labels: job.Labels{"zone": "a", "pool": "exams"}, Only: []string{"pool"}},
 		{ID: "host-2-bbbbbbbbbb", Host: "host-2", Version: "v2\x1b[31m", Concurrency: 8, Paused: "no S3"},
 	} {
 		if err := s.Fleet.Beat(t.Context(), w); err != nil {
@@ -48,7 +49,7 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	code, out, said := run(server.Admin())
-	for _, want := range []string{"host-1-aaaaaaaaaa", "1/4", "c:1 python:2", "takes jobs", "host-2-bbbbbbbbbb", "0/8", "paused: no S3"} {
+	for _, want := range []string{"host-1-aaaaaaaaaa", "pool=exams!,zone=a", "1/4", "c:1 python:2", "takes jobs", "host-2-bbbbbbbbbb", "0/8", "paused: no S3"} {
 		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, "\x1b") {
 			t.Errorf("got %d, %q, %q; want %q and no control character", code, out, said, want)
 		}

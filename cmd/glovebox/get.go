@@ -90,6 +90,12 @@ func (a *app) show(j producer.Job) error {
 	}
 	line("status", "%s", status)
 	line("runtime", "%s", strings.TrimSpace(plain(j.Runtime.Name)+" "+plain(j.Runtime.Version)))
+	if p := j.Placement.String(); p != "" && j.Result == nil {
+		line("placement", "%s", plain(p))
+	}
+	if j.Waits != "" {
+		line("waits", "%s", plain(j.Waits))
+	}
 	line("created", "%s", j.Timing.CreatedAt.Local().Format(time.DateTime))
 	if at := j.Timing.Deadline; at != nil {
 		line("deadline", "%s", at.Local().Format(time.DateTime))

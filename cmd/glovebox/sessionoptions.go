@@ -15,6 +15,7 @@ import (
 type sessionOptions struct {
 	runtime                        string
 	limits, env, secrets, metadata []string
+	placement                      []string
 	ttl, idle, cpu                 time.Duration
 	executions                     int64
 	key, callback                  string
@@ -26,6 +27,7 @@ func (o *sessionOptions) add(f *pflag.FlagSet, idle time.Duration) {
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512; may be repeated")
 	f.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	f.StringArrayVar(&o.secrets, "secret", nil, "`NAME` of a stored secret for its environment; may be repeated")
+	f.StringArrayVar(&o.placement, "placement", nil, "`KEY=VALUE`: a label that its worker has to have; may be repeated")
 }
 
 // addOwn declares those that a fork has, too.
@@ -44,7 +46,7 @@ func (o *sessionOptions) addOwn(f *pflag.FlagSet, idle time.Duration) {
 
 // changed reports whether anything was asked of a new session.
 func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
-	for _, name := range []string{"ttl", "idle", "max-executions", "max-cpu", "limit", "env", "secret", "callback", "metadata"} {
+	for _, name := range []string{"ttl", "idle", "max-executions", "max-cpu", "limit", "env", "secret", "placement", "callback", "metadata"} {
 		if f.Changed(name) {
 			return true
 		}
@@ -54,12 +56,13 @@ func (o *sessionOptions) changed(f *pflag.FlagSet) bool {
 
 func (o *sessionOptions) settings() (job.SessionSettings, error) {
 	s := job.SessionSettings{Runtime: o.runtime, Secrets: o.secrets, IdempotencyKey: cmp.Or(o.key, rand.Text())} // so that a request can be repeated
-	var errs [5]error
+	var errs [6]error
 	s.Limits, errs[0] = parseLimits("--limit", o.limits, job.Limits{})
 	s.Env, errs[1] = pairs("--env", o.env)
 	s.Metadata, errs[2] = pairs("--metadata", o.metadata)
 	s.TTLSeconds, errs[3] = wholeSeconds("--ttl", o.ttl)
 	s.IdleSeconds, errs[4] = wholeSeconds("--idle", o.idle)
+	s.Placement, errs[5] = labels("--placement", o.placement)
 	if o.cpu%time.Millisecond != 0 {
 		return s, usagef("--max-cpu %s: want whole milliseconds", o.cpu)
 	}

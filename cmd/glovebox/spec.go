@@ -37,6 +37,7 @@ type specOptions struct {
 	retention                   time.Duration
 	fresh                       bool
 	isolation                   string
+	placement                   []string
 	mergeStderr, truncateOutput bool
 	interactive                 bool
 	compileCommand, runCommand  string
@@ -74,6 +75,7 @@ func (o *specOptions) addProgram(cmd *cobra.Command) {
 	f.StringArrayVar(&o.artifacts, "artifact", nil, "`[NAME=]ID/FILE`: a file that another job left, to place beside the program")
 	f.StringArrayVar(&o.limits, "limit", nil, "`LIMIT=NUMBER` such as wall_ms=5000 or memory_mb=512")
 	f.StringVar(&o.isolation, "isolation", "", "the least that you accept: gvisor, or process where the operator allows it, for code that you trust")
+	f.StringArrayVar(&o.placement, "placement", nil, "`KEY=VALUE`: a label that the worker has to have; can be given again")
 	f.BoolVar(&o.fresh, "fresh", false, "a sandbox that is started from nothing: none that waited, none that goes on from a snapshot")
 }
 
@@ -152,6 +154,9 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	}
 	spec.Secrets = o.secrets
 	if spec.Metadata, err = pairs("--metadata", o.metadata); err != nil {
+		return spec, err
+	}
+	if spec.Placement, err = labels("--placement", o.placement); err != nil {
 		return spec, err
 	}
 	if spec.Limits, err = parseLimits("--limit", o.limits, job.Limits{}); err != nil {
@@ -258,6 +263,12 @@ func (a *app) environment(given []string) (map[string]string, error) {
 		}
 	}
 	return pairs("--env", full)
+}
+
+// labels reads KEY=VALUE; what they may be is the API's to say.
+func labels(flag string, given []string) (job.Labels, error) {
+	m, err := pairs(flag, given)
+	return m, err
 }
 
 func pairs(flag string, given []string) (map[string]string, error) {

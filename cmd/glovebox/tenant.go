@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,6 +172,7 @@ func (a *app) showTenant(t job.Tenant, asJSON bool) error {
 	fmt.Fprintf(w, "runtimes\t%s\n", listed(t.Terms.Runtimes, restricted))
 	fmt.Fprintf(w, "images\t%s\n", listed(t.Terms.Images, restricted))
 	fmt.Fprintf(w, "callback hosts\t%s\n", listed(t.Terms.CallbackHosts, len(t.Terms.CallbackHosts) > 0))
+	fmt.Fprintf(w, "placement\t%s\n", plain(cmp.Or(t.Terms.Placement.String(), "any worker that is not kept for others")))
 	for _, r := range t.Terms.Policy {
 		fmt.Fprintf(w, "rule\t%s: %s\t%s\n", plain(r.Name), plain(r.Then), plain(r.When))
 	}

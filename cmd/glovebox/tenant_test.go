@@ -98,6 +98,18 @@ func TestTenantCommands(t *testing.T) {
 		t.Errorf("show: got\n%s", out)
 	}
 
+	glovebox("tenant", "update", "acme", "--placement", "pool=exams,zone=a")
+	if got := show("acme").Terms.Placement.String(); got != "pool=exams,zone=a" || !strings.Contains(glovebox("tenant", "show", "acme"), "placement       pool=exams,zone=a") {
+		t.Errorf("a tenant that is tied to a pool: got %q", got)
+	}
+	if code, _, errs := try(nil, "tenant", "update", "acme", "--placement", "pool=a b"); code != exitUsage || !strings.Contains(errs, "terms.placement.pool") {
+		t.Errorf("what is no label: got %d, %s", code, errs)
+	}
+	if code, _, errs := try(asTenant(first), append(submit, "--placement", "pool=other")...); code != exitUsage || !strings.Contains(errs, "placement.pool") {
+		t.Errorf("submit out of the pool: got %d, %s", code, errs)
+	}
+	glovebox("tenant", "update", "acme", "--placement", "")
+
 	glovebox("tenant", "disable", "acme")
 	if code, _, errs := try(asTenant(first), submit...); code != exitGlovebox || !strings.Contains(errs, "disabled") {
 		t.Errorf("submit as a disabled tenant: got %d, %s", code, errs)

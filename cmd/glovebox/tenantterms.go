@@ -24,6 +24,7 @@ type termsOptions struct {
 	runtimes, images      []string
 	hosts                 []string
 	policy                string
+	placement             []string
 }
 
 func (o *termsOptions) add(cmd *cobra.Command) {
@@ -41,6 +42,7 @@ func (o *termsOptions) add(cmd *cobra.Command) {
 	f.StringSliceVar(&o.runtimes, "allow-runtimes", nil, "`NAMES` of the only runtimes that jobs may use, with commas; empty, and no allowed images, for all")
 	f.StringSliceVar(&o.images, "allow-images", nil, "`NAMES` of the only images that jobs may bring, with or without @sha256:…; empty, and no allowed runtimes, for all")
 	f.StringVar(&o.policy, "policy", "", "rules that refuse or hold its jobs, after the operator's: a `FILE` as \"glovebox policy test\" takes it, - for standard input; empty for none")
+	f.StringSliceVar(&o.placement, "placement", nil, "`LABELS` that a worker has to have to run its jobs, with commas: pool=exams; no other tenant may name them then. Empty for any worker")
 	f.StringSliceVar(&o.hosts, "allow-callback-hosts", nil, "the only `HOSTS` that callbacks may lead to, with commas: hooks.example.com,*.example.org; empty for all")
 }
 
@@ -78,6 +80,11 @@ func (o *termsOptions) apply(cmd *cobra.Command, read func(path string) ([]byte,
 		t.CallbackHosts = o.hosts
 	}
 	var err error
+	if changed("placement") {
+		if t.Placement, err = labels("--placement", o.placement); err != nil {
+			return t, err
+		}
+	}
 	if changed("policy") {
 		if t.Policy, err = o.readPolicy(read); err != nil {
 			return t, err

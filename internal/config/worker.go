@@ -26,6 +26,9 @@ type Worker struct {
 	Agent string
 	// Instance tells this installation's containers from those of others on the host.
 	Instance string
+	// Labels are what this worker is, and Only keys of them: a job that doesn't name these never runs here. Default to none.
+	Labels job.Labels
+	Only   []string
 	// Concurrency is the most jobs at once. Defaults to the number of CPUs.
 	Concurrency int
 	// Warm is how many started sandboxes to keep of each runtime in demand. Defaults to
@@ -98,6 +101,7 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 		RequireCgroups: r.Bool("GLOVEBOX_REQUIRE_CGROUPS", false),
 	}
 	w.PauseMB, w.PauseAfter = r.Pause()
+	w.Labels, w.Only = r.Labels()
 	if w.Isolation == job.GVisor {
 		w.PodmanSocket = strings.TrimPrefix(r.Required("GLOVEBOX_PODMAN_SOCKET", "the path of the Podman service's socket"), "unix://")
 		w.Instance = r.Required("GLOVEBOX_INSTANCE", "a word of letters and digits that names this installation")
@@ -116,6 +120,29 @@ func ReadWorker(getenv Getenv) (Worker, error) {
 // Pause is how much of a worker's disk paused sessions may take, MiB, and how long a session executes nothing before it is paused.
 func (r *Reader) Pause() (mb int64, after time.Duration) {
 	return int64(r.Int("GLOVEBOX_SESSION_PAUSE_MB", 0, 0, 1<<30)), r.Count("GLOVEBOX_SESSION_PAUSE_AFTER_SECONDS", time.Second, 60, 1, 5400)
+}
+
+// Labels are those of a worker, and the keys of those that a job has to name to run there.
+func (r *Reader) Labels() (labels job.Labels, only []string) {
+	const name, onlyName = "GLOVEBOX_LABELS", "GLOVEBOX_LABELS_ONLY"
+	labels, err := job.ParseLabels(r.getenv(name), job.MaxLabels)
+	if err != nil {
+		r.Fault(name, "can't be read: %v", err)
+	}
+	only, onlyErr := job.ParseLabelKeys(r.getenv(onlyName))
+	switch {
+	case onlyErr != nil:
+		r.Fault(onlyName, "can't be read: %v", onlyErr)
+	case len(only) > job.MaxPlacement:
+		r.Fault(onlyName, "has %d keys: want up to %d, as many labels as a job may name", len(only), job.MaxPlacement)
+	case err == nil:
+		for _, key := range only {
+			if _, has := labels[key]; !has {
+				r.Fault(onlyName, "has %q: want keys of %s, which has %q", key, name, labels.String())
+			}
+		}
+	}
+	return labels, only
 }
 
 // machineMB is the memory of the machine in MiB.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
@@ -25,6 +26,9 @@ type Worker struct {
 	Host    string    `json:"host"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
+	// Labels are what its operator says that it is, and Only the keys of those that a job has to name to run there.
+	Labels job.Labels `json:"labels,omitempty"`
+	Only   []string   `json:"only,omitempty"`
 	// Concurrency is how many jobs it runs at once.
 	Concurrency int `json:"concurrency"`
 	// Jobs are the ids that it runs; the reaper takes back what it does not name.
@@ -51,9 +55,9 @@ func (f *Fleet) Beat(ctx context.Context, w Worker) error {
 	case w.Drained: // it is about to go, so nobody waits for it
 		pipe.HDel(ctx, slotsKey, w.ID)
 	case w.Paused != "":
-		pipe.HSet(ctx, slotsKey, w.ID, 0)
+		pipe.HSet(ctx, slotsKey, w.ID, slotsText(0, w.Labels, w.Only))
 	default:
-		pipe.HSet(ctx, slotsKey, w.ID, max(w.Concurrency, 0))
+		pipe.HSet(ctx, slotsKey, w.ID, slotsText(max(w.Concurrency, 0), w.Labels, w.Only))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("beat: %w", err)

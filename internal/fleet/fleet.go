@@ -20,6 +20,7 @@ type Fleet struct {
 	unreadable redisconn.Unreadable
 	now        func() time.Time
 	recent     recentRuntimes
+	pools      usedPools
 }
 
 // New returns the workers that say what they are in that Redis. Keys are listed as long as there may

@@ -35,6 +35,14 @@ func OffersFor(offer string) []string {
 	return []string{offer}
 }
 
+// OfferIn is the offer of that name by a worker that serves jobs of a placement, "" for any.
+func OfferIn(offer, placement string) string {
+	if placement == "" {
+		return offer
+	}
+	return offer + " " + placement
+}
+
 // Wanted tells the workers that offer a runtime or image of that name that jobs wait for it. It
 // reports whether there are any.
 func (f *Fleet) Wanted(ctx context.Context, name string) (told bool, err error) {

@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/redisconn"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 	mostSlots = 1_000_000
 )
 
-// ReadSlots reads in the pipeline how many jobs all workers together run at once. A worker that is
+// ReadSlots reads in the pipeline how many jobs all workers together run at once that take any job. A worker that is
 // paused, or has not beaten for 15 s, runs none. slots returns it once there is an answer: as somebody
 // counted it within slotsLife, or it counts.
 func (f *Fleet) ReadSlots(ctx context.Context, pipe redis.Pipeliner) (slots func() (int64, error)) {
@@ -49,19 +51,17 @@ func countedSlots(total *redis.StringCmd, left *redis.DurationCmd) (slots int64,
 	return slots, ok && slots >= 0 && slots <= mostSlots
 }
 
+// countSlots counts those that take any job: not those of workers that are kept for some.
 func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
-	slots, err := f.livingSlots(ctx)
-	for _, of := range slots {
-		total = min(total+of, mostSlots)
-	}
-	return total, err
+	living, err := f.Living(ctx)
+	return SlotsFor(living, nil), err
 }
 
 // Count counts the workers that take jobs, and those that live and are paused.
 func (f *Fleet) Count(ctx context.Context) (taking, paused int, err error) {
-	slots, err := f.livingSlots(ctx)
-	for _, of := range slots {
-		if of > 0 {
+	living, err := f.Living(ctx)
+	for _, w := range living {
+		if w.Slots > 0 {
 			taking++
 		} else {
 			paused++
@@ -73,8 +73,63 @@ func (f *Fleet) Count(ctx context.Context) (taking, paused int, err error) {
 	return taking, paused, nil
 }
 
-// livingSlots is how many jobs each worker runs at once whose beat has not lapsed: a paused one 0.
-func (f *Fleet) livingSlots(ctx context.Context) (map[string]int64, error) {
+// Slots is how many jobs a worker that lives runs at once, and which.
+type Slots struct {
+	Worker string
+	// Slots is 0 while it is paused.
+	Slots  int64
+	Labels job.Labels
+	// Only are the keys of labels that a job has to name to run there.
+	Only []string
+}
+
+// Serves reports whether jobs of that placement run there.
+func (w Slots) Serves(placement job.Labels) bool { return w.Labels.Serves(placement, w.Only) }
+
+// SlotsFor is how many jobs of that placement those workers run at once.
+func SlotsFor(workers []Slots, placement job.Labels) (total int64) {
+	for _, w := range workers {
+		if w.Serves(placement) {
+			total = min(total+w.Slots, mostSlots)
+		}
+	}
+	return total
+}
+
+// slotsText is what a worker says of its slots: their number, and where it has labels these, and the keys of those that jobs have to name.
+func slotsText(slots int, labels job.Labels, only []string) string {
+	text := strconv.Itoa(slots)
+	if len(labels)+len(only) > 0 {
+		text += " " + labels.String()
+	}
+	if len(only) > 0 {
+		text += " " + strings.Join(only, ",")
+	}
+	return text
+}
+
+// parseSlots reads it.
+func parseSlots(worker, text string) (Slots, error) {
+	w := Slots{Worker: worker}
+	words := strings.SplitN(text, " ", 3)
+	var err error
+	if w.Slots, err = strconv.ParseInt(words[0], 10, 64); err != nil || w.Slots < 0 || w.Slots > mostSlots {
+		return w, fmt.Errorf("worker %.100q has %.20q slots", worker, words[0])
+	}
+	if len(words) > 1 {
+		w.Labels, err = job.ParseLabels(words[1], job.MaxLabels)
+	}
+	if err == nil && len(words) > 2 {
+		w.Only, err = job.ParseLabelKeys(words[2])
+	}
+	if err != nil {
+		return w, fmt.Errorf("worker %.100q has labels that are none: %w", worker, err)
+	}
+	return w, nil
+}
+
+// Living is how many jobs each worker runs at once whose beat has not lapsed, and which: a paused one 0.
+func (f *Fleet) Living(ctx context.Context) ([]Slots, error) {
 	said, err := f.rdb.HGetAll(ctx, slotsKey).Result()
 	if redisconn.WrongType(err) { // every worker says it again with its next beat
 		f.unreadable.PassOver(slotsKey, err)
@@ -87,22 +142,22 @@ func (f *Fleet) livingSlots(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	slots := map[string]int64{}
-	for worker, n := range said {
+	living := make([]Slots, 0, len(said))
+	for _, worker := range slices.Sorted(maps.Keys(said)) {
 		if slices.Contains(gone, worker) {
 			continue
 		}
-		of, err := strconv.ParseInt(n, 10, 64)
-		if err != nil || of < 0 || of > mostSlots {
-			f.unreadable.PassOver(slotsKey, fmt.Errorf("worker %.100q has %.20q slots", worker, n))
+		w, err := parseSlots(worker, said[worker])
+		if err != nil {
+			f.unreadable.PassOver(slotsKey, err)
 			continue
 		}
-		slots[worker] = of
+		living = append(living, w)
 	}
 	if len(gone) > 0 { // one that beats at this moment says it again with its next beat
 		err = f.rdb.HDel(ctx, slotsKey, gone...).Err()
 	}
-	return slots, err
+	return living, err
 }
 
 // gone lists those of the workers whose beat has lapsed. It is one command where none has: all processes ask, so

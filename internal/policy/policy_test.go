@@ -70,6 +70,7 @@ func TestDecide(t *testing.T) {
 			s.Spec.Checker = &job.Checker{Program: &job.CheckerProgram{Runtime: "bash", Limits: job.Limits{MemoryMB: 2048}}}
 		}},
 		{`isolation != 'gvisor'`, func(s *Subject) { s.Spec.Isolation = job.Process }},
+		{`'zone' in placement && placement.zone == 'a'`, func(s *Subject) { s.Spec.Placement = job.Labels{"zone": "a"} }},
 		{`tests > 0`, func(s *Subject) { s.Spec.Tests = make([]job.Test, 1) }},
 		{`'LD_PRELOAD' in env`, func(s *Subject) { s.Spec.Env = map[string]string{"LD_PRELOAD": "x"} }},
 		{`env.exists(k, env[k].contains('secret'))`, func(s *Subject) { s.Spec.Env = map[string]string{"K": "a secret"} }},

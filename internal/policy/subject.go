@@ -70,6 +70,7 @@ var variables = []variable{
 	{"limits", cel.MapType(cel.StringType, cel.DynType), func(s Subject) any { return s.Limits.ByName() }},
 	{"priority", cel.StringType, func(s Subject) any { return string(cmp.Or(s.Spec.Priority, job.Normal)) }},
 	{"isolation", cel.StringType, func(s Subject) any { return string(s.Spec.Isolation.Or()) }},
+	{"placement", table, func(s Subject) any { return entries(s.Spec.Placement) }},
 	{"callback_host", cel.StringType, func(s Subject) any { return host(s.Spec.Callback) }},
 	{"interactive", cel.BoolType, func(s Subject) any { return s.Spec.Interactive }},
 	{"fresh", cel.BoolType, func(s Subject) any { return s.Spec.Fresh }},

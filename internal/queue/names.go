@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -22,10 +23,17 @@ func Jobs() map[string]int {
 	return map[string]int{string(job.High): 6, string(job.Normal): 3, string(job.Low): 1}
 }
 
-// JobsWith are the queues of jobs, and those of the jobs that were handed over for want of one of
-// these runtimes or images.
+// JobsWith are the queues of jobs, and [JobsOf] these names.
 func JobsWith(names []string) map[string]int {
-	queues := Jobs()
+	queues := JobsOf(names)
+	maps.Copy(queues, Jobs())
+	return queues
+}
+
+// JobsOf are the queues of the jobs that were handed over for want of one of these runtimes or images, or that
+// are for one of these pools.
+func JobsOf(names []string) map[string]int {
+	queues := map[string]int{}
 	for _, name := range names {
 		for priority, weight := range Jobs() {
 			queues[handedOver(priority, name)] = weight
@@ -34,8 +42,17 @@ func JobsWith(names []string) map[string]int {
 	return queues
 }
 
-// Sessions is the queue of the sessions of a runtime. Only workers that offer it serve it.
-func Sessions(runtime string) string { return "sessions:" + runtime }
+// Pool is the name, among those of runtimes and images, by which the queues of jobs of a placement are called.
+func Pool(placement string) string { return "@" + placement }
+
+// Sessions is the queue of the sessions of a runtime that have that placement, "" for any. Only workers that offer
+// the runtime, and have those labels, serve it.
+func Sessions(runtime, placement string) string {
+	if placement != "" {
+		runtime += Pool(placement)
+	}
+	return "sessions:" + runtime
+}
 
 // handedOver is the queue of jobs that workers without the runtime or image of that name handed
 // over. Only those that offer it serve it.

@@ -37,7 +37,7 @@ func notifyKey(queue string) (key string, handedOver bool) {
 	switch {
 	case queue == Delivery, queue == DeliveryBacklog:
 		return deliveriesKey, false
-	case strings.HasPrefix(queue, Sessions("")): // not that of jobs of the runtime
+	case strings.HasPrefix(queue, Sessions("", "")): // not that of jobs of the runtime
 		return jobsKey + ":" + queue, true
 	case handedOver:
 		return jobsKey + ":" + name, true

@@ -57,10 +57,21 @@ func RunTask(id string, epoch int, priority job.Priority, at time.Time) Task {
 	return Task{TypeRun, id + "." + strconv.Itoa(epoch), string(cmp.Or(priority, job.Normal)), Run{id, epoch}, at}
 }
 
-// SessionTask is the task by which a worker comes to hold a session.
-func SessionTask(id, runtime string) Task {
-	return Task{TypeSession, id + ".1", Sessions(runtime), Run{id, 1}, time.Time{}}
+// SessionTask is the task by which a worker comes to hold a session, one that has that placement, "" for any.
+func SessionTask(id, runtime, placement string) Task {
+	return Task{TypeSession, id + ".1", Sessions(runtime, placement), Run{id, 1}, time.Time{}}
 }
+
+// InPool is the task in the queue of the workers that serve jobs of that placement, where it isn't "".
+func (t Task) InPool(placement string) Task {
+	if placement == "" {
+		return t
+	}
+	return t.HandedOver(Pool(placement))
+}
+
+// Queue is the one that the task goes into.
+func (t Task) Queue() string { return t.queue }
 
 // HandedOver is the task in the queue of the workers that offer the runtime or image of that name.
 func (t Task) HandedOver(name string) Task {

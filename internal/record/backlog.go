@@ -14,9 +14,10 @@ import (
 
 // released is a job that has left its tenant's backlog, or never was in it, and wants a task.
 type released struct {
-	id       string
-	epoch    int
-	priority job.Priority
+	id        string
+	epoch     int
+	priority  job.Priority
+	placement string
 }
 
 // enqueueReleased gives jobs their task that a script released. Those for which that fails
@@ -28,7 +29,7 @@ func (s *Store) enqueueReleased(ctx context.Context, answer []any) error {
 	}
 	tasks := make([]queue.Task, len(list))
 	for i, r := range list {
-		tasks[i] = queue.RunTask(r.id, r.epoch, r.priority, time.Time{})
+		tasks[i] = queue.RunTask(r.id, r.epoch, r.priority, time.Time{}).InPool(r.placement)
 	}
 	return errors.Join(unread, s.Queue.EnqueueAll(ctx, tasks))
 }
@@ -39,7 +40,7 @@ func parseReleased(answer []any) ([]released, error) {
 	var errs []error
 	list := make([]released, 0, len(answer))
 	for _, a := range answer {
-		var words [3]string
+		var words [4]string
 		fields, _ := a.([]any)
 		for i := range words {
 			if i < len(fields) {
@@ -51,7 +52,7 @@ func parseReleased(answer []any) ([]released, error) {
 			errs = append(errs, fmt.Errorf("a script says that it released %.100q in epoch %.20q", words[0], words[1]))
 			continue
 		}
-		list = append(list, released{words[0], epoch, job.Priority(words[2])})
+		list = append(list, released{words[0], epoch, job.Priority(words[2]), words[3]})
 	}
 	return list, errors.Join(errs...)
 }

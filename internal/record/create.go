@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,6 +115,11 @@ func (s *Store) createMany(ctx context.Context, tenant string, in whole, jobs []
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return nil, fmt.Errorf("create jobs: %w", err)
 	}
+	if slices.ContainsFunc(jobs, func(j NewJob) bool { return len(j.Spec.Placement) > 0 }) {
+		if err := s.notePooled(ctx, tenant); err != nil {
+			return nil, fmt.Errorf("create jobs: %w", err)
+		}
+	}
 	mostRecorded := s.mostRecorded(terms)
 	created := make([]Created, 0, len(jobs))
 	for len(created) < len(jobs) {
@@ -189,6 +195,10 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	if least := j.Spec.Isolation.Or(); least != job.GVisor {
 		fields = append(fields, "isolation", string(least))
 	}
+	placement := j.Spec.Placement.String()
+	if placement != "" {
+		fields = append(fields, "placement", placement)
+	}
 	if j.Spec.Interactive {
 		fields = append(fields, "interactive", 1)
 	}
@@ -229,7 +239,7 @@ func (s *Store) appendJob(list []any, tenant string, in whole, j NewJob, terms j
 	}
 	list = append(
 		list, j.ID, len(spec), string(cmp.Or(j.Spec.Priority, job.Normal)), script.Plain(j.Spec.RunAt), script.Plain(j.Spec.Deadline),
-		j.Index, string(j.Fingerprint[:]), item, j.Try, until, MessageID(j.ID, job.EventHeld), hashKey(j.Key), j.RequestHash.String(), j.Spec.Problem, retention, jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace))+heldSize, len(fields),
+		j.Index, string(j.Fingerprint[:]), item, j.Try, until, MessageID(j.ID, job.EventHeld), hashKey(j.Key), j.RequestHash.String(), j.Spec.Problem, placement, retention, jobMemory(j.Spec, inline, metadata)+textCost(len(j.Trace))+textCost(len(placement))+heldSize, len(fields),
 	)
 	return append(list, fields...), len(spec), nil
 }
@@ -272,6 +282,8 @@ func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) C
 		c.Err = overQuota(word.(string), q)
 	case "bytes_recorded":
 		c.Err = overRecorded(mostRecorded)
+	case "placements":
+		c.Err = overPools()
 	default:
 		text, _ := word.(string)
 		if id, again := strings.CutPrefix(text, "again "); again {

@@ -93,7 +93,7 @@ func (g *groupCommit) join(tenant string, j NewJob) (w *waitingJob, first bool) 
 		return nil, true
 	}
 	// A caller whose context has ended may change what is its own while the call goes on.
-	j.Spec.Files, j.Spec.Metadata = slices.Clone(j.Spec.Files), maps.Clone(j.Spec.Metadata)
+	j.Spec.Files, j.Spec.Metadata, j.Spec.Placement = slices.Clone(j.Spec.Files), maps.Clone(j.Spec.Metadata), maps.Clone(j.Spec.Placement)
 	if j.Spec.Callback != nil {
 		callback := *j.Spec.Callback
 		j.Spec.Callback = &callback

@@ -19,6 +19,8 @@ type NotOfferedError struct {
 	// has it.
 	Name     string
 	Priority job.Priority
+	// Placement of the job, "" for none.
+	Placement string
 }
 
 func (e *NotOfferedError) Error() string {
@@ -41,6 +43,7 @@ const (
 // minutes, and after a day it ends as internal_error. It reports whether a worker was told.
 func (s *Store) HandOver(ctx context.Context, run queue.Run, e *NotOfferedError) (told bool, err error) {
 	for _, name := range fleet.OffersFor(e.Name) {
+		name = fleet.OfferIn(name, e.Placement)
 		told, err = s.Fleet.Wanted(ctx, name)
 		if err != nil {
 			return false, fmt.Errorf("hand job over: %w", err)

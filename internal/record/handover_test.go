@@ -46,7 +46,7 @@ func TestStartRefusesWhatIsNotOffered(t *testing.T) {
 		before := s.rdb.HGetAll(t.Context(), jobKey("default", id)).Val()
 		_, err := s.Start(t.Context(), id, 1, "w", "node", "js")
 		var refused *NotOfferedError
-		if !errors.As(err, &refused) || *refused != (NotOfferedError{name, job.Low}) {
+		if !errors.As(err, &refused) || *refused != (NotOfferedError{Name: name, Priority: job.Low}) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if after := s.rdb.HGetAll(t.Context(), jobKey("default", id)).Val(); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -99,7 +99,7 @@ func TestHandOverOfLess(t *testing.T) {
 		const channel = "gb:wanted:"
 		gbtest.Eventually(t, "a subscription", func() bool { return s.rdb.PubSubNumSub(t.Context(), channel+c.there).Val()[channel+c.there] == 1 })
 		id := inHand(t, s, job.Spec{Runtime: "python", Source: "1"})
-		told, err := s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{c.wants, job.Normal})
+		told, err := s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{Name: c.wants, Priority: job.Normal})
 		if want := c.wants != "python"; err != nil || told != want {
 			t.Errorf("%s where there is %s: told %v, %v", c.wants, c.there, told, err)
 		}
@@ -144,7 +144,7 @@ func handsOver(t *testing.T) time.Duration {
 	_, others := serve(t, s, queue.JobsWith([]string{"node"}), 10*time.Second)
 	_, took := serve(t, s, queue.JobsWith([]string{"py"}), 10*time.Second)
 	began := time.Now()
-	told, err := s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{"py", job.High})
+	told, err := s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{Name: "py", Priority: job.High})
 	if err != nil || !told {
 		t.Fatalf("got %v, %v", told, err)
 	}
@@ -162,7 +162,7 @@ func handsOver(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if told, err = s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{"py", job.High}); err != nil || !told {
+		if told, err = s.HandOver(t.Context(), queue.Run{ID: id, Epoch: 1}, &NotOfferedError{Name: "py", Priority: job.High}); err != nil || !told {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -205,7 +205,7 @@ func TestUnoffered(t *testing.T) {
 	if n := s.rdb.ZCard(t.Context(), openKey("default")).Val(); n != 2 {
 		t.Fatalf("%d jobs are released, want 2", n)
 	}
-	wants := &NotOfferedError{"python", job.Normal}
+	wants := &NotOfferedError{Name: "python", Priority: job.Normal}
 	epoch := func() int {
 		j, err := s.Get(t.Context(), first)
 		if err != nil {
@@ -258,7 +258,7 @@ func TestHandedOverTooLate(t *testing.T) {
 	}
 	late, next := ids[0], ids[1]
 	// The worker that it was handed over to ends, and the sweeper's task meets one without ruby.
-	if told, err := s.HandOver(ctx, queue.Run{ID: late, Epoch: 1}, &NotOfferedError{"ruby", job.Normal}); err != nil || told {
+	if told, err := s.HandOver(ctx, queue.Run{ID: late, Epoch: 1}, &NotOfferedError{Name: "ruby", Priority: job.Normal}); err != nil || told {
 		t.Fatalf("got %v, %v", told, err)
 	}
 	if _, err := s.Start(ctx, next, 1, "w1"); err != nil {

@@ -61,10 +61,28 @@ func sessionsKey(tenant string) string    { return script.Key(tenant, "sessions"
 func sessionWorkKey(tenant string) string { return script.Key(tenant, "sessionwork") }
 func heldKey(tenant string) string        { return script.Key(tenant, "held") }
 
-// backlogKeys are those of all priorities.
-func backlogKeys(tenant string) []string {
+// commonBacklogs are those of jobs without a placement.
+func commonBacklogs(tenant string) []string {
 	return []string{backlogKey(tenant, job.High), backlogKey(tenant, job.Normal), backlogKey(tenant, job.Low)}
 }
+
+// backlogKeys are those in which all jobs are that wait in a backlog, each once.
+func backlogKeys(tenant string) []string {
+	return append(commonBacklogs(tenant), script.Key(tenant, "backlog:@"))
+}
+
+// poolBacklogs are those of jobs with that placement.
+func poolBacklogs(tenant, placement string) []string {
+	keys := commonBacklogs(tenant)
+	for i := range keys {
+		keys[i] += "@" + placement
+	}
+	return keys
+}
+
+func poolsKey(tenant string) string             { return script.Key(tenant, "pools") }
+func windowsKey(tenant string) string           { return script.Key(tenant, "windows") }
+func placedKey(tenant, placement string) string { return script.Key(tenant, "placed:"+placement) }
 
 // passKey is there while a pass of the sweeper is made that is one process' for all.
 func passKey(pass string) string { return "gb:pass:" + strings.ReplaceAll(pass, " ", "-") }
@@ -72,6 +90,7 @@ func passKey(pass string) string { return "gb:pass:" + strings.ReplaceAll(pass, 
 const (
 	shareKey      = "gb:share"
 	tenantsKey    = "gb:tenants"
+	pooledKey     = "gb:pooled"
 	doneChannel   = "gb:done"
 	runChannel    = "gb:run"
 	cancelChannel = "gb:cancel"

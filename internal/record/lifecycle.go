@@ -65,20 +65,35 @@ func (r jobRead) job() (Record, error) {
 	return j, err
 }
 
-// Start makes worker, which offers runtimes and images of these names (without any: all),
-// the one that runs this epoch of the job. It fails with job.ErrNotFound, ErrStale, job.ErrEnded,
-// ErrTaken, ErrNewer or a *NotOfferedError; then nothing has changed.
+// Start is StartOn of a worker without labels that offers runtimes and images of these names, without any: all.
 func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, offered ...string) (Record, error) {
+	return s.StartOn(ctx, id, epoch, Starter{ID: worker, Offers: offered})
+}
+
+// Starter is a worker that is to run a job.
+type Starter struct {
+	ID string
+	// Offers are names of runtimes and images; without any it offers all.
+	Offers []string
+	// Labels are what it is, and Only the keys of those that a job has to name to run there.
+	Labels job.Labels
+	Only   []string
+}
+
+// StartOn makes the worker the one that runs this epoch of the job. It fails with job.ErrNotFound, ErrStale, job.ErrEnded,
+// ErrTaken, ErrNewer, ErrMisplaced or a *NotOfferedError; then nothing has changed.
+func (s *Store) StartOn(ctx context.Context, id string, epoch int, w Starter) (Record, error) {
 	tenant, ok := job.TenantOf(id)
 	if !ok {
 		return Record{}, job.ErrNotFound
 	}
-	names := make([]any, len(offered))
-	for i, name := range offered {
+	names := make([]any, len(w.Offers))
+	for i, name := range w.Offers {
 		names[i] = name
 	}
 	answer, err := startScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": id, "epoch": epoch, "worker": worker, "now": s.now(), "version": job.SpecVersion,
+		"id": id, "epoch": epoch, "worker": w.ID, "now": s.now(), "version": job.SpecVersion,
+		"labels": "," + w.Labels.String() + ",", "only": strings.Join(w.Only, ","),
 	}, names...).Slice()
 	if err != nil {
 		return Record{}, fmt.Errorf("start job: %w", err)
@@ -86,7 +101,8 @@ func (s *Store) Start(ctx context.Context, id string, epoch int, worker string, 
 	if answer[0] == "not offered" {
 		name, _ := answer[1].(string) // nil where the record has neither runtime nor image
 		priority, _ := answer[2].(string)
-		return Record{}, &NotOfferedError{Name: name, Priority: job.Priority(priority)}
+		placement, _ := answer[3].(string)
+		return Record{}, &NotOfferedError{Name: name, Priority: job.Priority(priority), Placement: placement}
 	}
 	if err := refused(answer[0].(string)); err != nil {
 		return Record{}, err
@@ -117,6 +133,8 @@ func refused(word string) error {
 		return ErrTaken
 	case "newer":
 		return ErrNewer
+	case "misplaced":
+		return ErrMisplaced
 	}
 	return fmt.Errorf("the script answered %q", word)
 }
@@ -314,7 +332,8 @@ func (s *Store) Requeue(ctx context.Context, id string, epoch int, worker string
 	s.observer.Requeued(cost)
 	into, _ := answer[1].(int64)
 	priority, _ := answer[2].(string) // nil where the record has none: that must not end the process
-	if err := s.Queue.Enqueue(ctx, queue.RunTask(id, int(into), job.Priority(priority), now.Add(delay))); err != nil {
+	placement, _ := answer[3].(string)
+	if err := s.Queue.Enqueue(ctx, queue.RunTask(id, int(into), job.Priority(priority), now.Add(delay)).InPool(placement)); err != nil {
 		s.log.Warn("job requeued, its task is left to the sweeper", "job_id", id, "error", err)
 	}
 	return word, nil

@@ -18,7 +18,9 @@ type Record struct {
 	// Image is one of the submitter's own, instead of Runtime.
 	Image    string
 	Priority job.Priority
-	Metadata map[string]string
+	// Placement are the labels that its worker has to have, as [job.Labels.String] writes them; "" for none.
+	Placement string
+	Metadata  map[string]string
 	// Session that it is an execution of, or "", and Sequence its place there, 0 while it waits.
 	Session  string
 	Sequence int64
@@ -76,7 +78,7 @@ type Record struct {
 
 func parseJob(tenant, id string, f map[string]string) (Record, error) {
 	j := Record{
-		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"],
+		ID: id, Tenant: tenant, State: job.Status(f["state"]), Runtime: f["runtime"], Image: f["image"], Placement: f["placement"],
 		Priority: job.Priority(f["priority"]), SpecRef: f["spec_ref"], Callback: f["callback"],
 		Worker: f["worker"], CancelRequested: f["cancel"] != "", ResultRef: f["result_ref"], InputRef: f["input_ref"],
 		Problem: f["problem"], Batch: f["batch"], Session: f["session"], Trace: f["trace"],

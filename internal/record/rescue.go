@@ -17,14 +17,14 @@ import (
 
 // sweepOpen makes sure that each job that has been queued for long has a task.
 func (w *Sweeper) sweepOpen(ctx context.Context, tenants ...string) error {
-	c := claims{set: "open", record: "job:", fields: []string{"epoch", "priority"}}
+	c := claims{set: "open", record: "job:", fields: []string{"epoch", "priority", "placement"}}
 	return w.sweepTasks(ctx, tenants, c, slices.Sorted(maps.Keys(queue.Jobs())), func(d due) (queue.Task, error) {
 		priority := cmp.Or(job.Priority(d.text(1)), job.Normal)
 		if _, known := queue.Jobs()[string(priority)]; !known || !ofTenant(d.id, d.tenant) {
 			return queue.Task{}, fmt.Errorf("read record of %.100q in tenant %s: it is no job of the tenant's, or of no queue: %.20q", d.id, d.tenant, string(priority))
 		}
 		epoch, err := d.number(0)
-		return queue.RunTask(d.id, epoch, priority, time.Time{}), err
+		return queue.RunTask(d.id, epoch, priority, time.Time{}).InPool(d.text(2)), err
 	})
 }
 
@@ -58,7 +58,7 @@ func (d due) number(field int) (int, error) {
 // sweepTasks makes sure that what c claims has a task in one of the queues.
 func (w *Sweeper) sweepTasks(ctx context.Context, tenants []string, c claims, queues []string, taskOf func(due) (queue.Task, error)) error {
 	var errs []error
-	var orphans map[string]bool // listed once, and only where something is due
+	orphans, listed := map[string]bool{}, map[string]bool{} // each queue's once, and only where something is due
 	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		c.until = w.Records.now().Add(recheckDelay)
 		list, failed, err := w.claim(ctx, some, c)
@@ -66,6 +66,7 @@ func (w *Sweeper) sweepTasks(ctx context.Context, tenants []string, c claims, qu
 			return errors.Join(append(errs, err)...)
 		}
 		var tasks []queue.Task
+		look := map[string]bool{}
 		for _, d := range list {
 			t, err := taskOf(d)
 			if err != nil {
@@ -73,9 +74,18 @@ func (w *Sweeper) sweepTasks(ctx context.Context, tenants []string, c claims, qu
 				continue
 			}
 			tasks = append(tasks, t)
+			if look[t.Queue()] = true; len(listed) == 0 {
+				for _, of := range queues {
+					look[of] = true
+				}
+			}
 		}
-		if len(tasks) > 0 && orphans == nil {
-			orphans, err = w.Records.Queue.Orphans(ctx, queues)
+		maps.DeleteFunc(look, func(of string, _ bool) bool { return listed[of] })
+		if len(look) > 0 {
+			var more map[string]bool
+			more, err = w.Records.Queue.Orphans(ctx, slices.Sorted(maps.Keys(look)))
+			maps.Copy(orphans, more)
+			maps.Copy(listed, look)
 		}
 		errs = append(errs, err, w.Records.Queue.Rescue(ctx, tasks, orphans))
 	}

@@ -18,18 +18,19 @@ var luaFiles embed.FS
 // late or twice; its header says what it is given and answers. docs/redis.md has them all.
 var (
 	// Jobs.
-	createScript    = scripts.Load("create")
-	startScript     = scripts.Load("start")
-	endScript       = scripts.Load("end")
-	cancelScript    = scripts.Load("cancel")
-	requeueScript   = scripts.Load("requeue")
-	unofferedScript = scripts.Load("unoffered")
-	releaseScript   = scripts.Load("release")
-	claimScript     = scripts.Load("claim")
-	approveScript   = scripts.Load("approve")
-	publishScript   = scripts.Load("publish")
-	watchScript     = scripts.Load("watch")
-	sendInputScript = scripts.Load("send_input")
+	createScript     = scripts.Load("create")
+	startScript      = scripts.Load("start")
+	endScript        = scripts.Load("end")
+	cancelScript     = scripts.Load("cancel")
+	requeueScript    = scripts.Load("requeue")
+	unofferedScript  = scripts.Load("unoffered")
+	releaseScript    = scripts.Load("release")
+	setWindowsScript = scripts.Load("set_windows")
+	claimScript      = scripts.Load("claim")
+	approveScript    = scripts.Load("approve")
+	publishScript    = scripts.Load("publish")
+	watchScript      = scripts.Load("watch")
+	sendInputScript  = scripts.Load("send_input")
 
 	// Sessions.
 	openSessionScript    = scripts.Load("open_session")
@@ -156,6 +157,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"graded_slack":           gradedSlack,
 	"graded_cost":            gradedCost,
 	"most_graded":            mostGraded,
+	"most_pools":             mostPools,
 	"max_schedules":          job.MaxSchedules,
 	"max_fires":              maxFires,
 	"max_hook_deliveries":    maxHookDeliveries,

@@ -78,6 +78,9 @@ func (s *Store) openSessionOf(ctx context.Context, tenant string, settings job.S
 	if err := s.noteTenant(ctx, tenant); err != nil {
 		return Session{}, fmt.Errorf("open session: %w", err)
 	}
+	if err := s.notePool(ctx, tenant, settings.Placement); err != nil {
+		return Session{}, fmt.Errorf("open session: %w", err)
+	}
 	id, now := job.NewSessionID(tenant), s.now()
 	expires := now.Add(time.Duration(settings.TTLSeconds) * time.Second)
 	if !of.UntilMost.IsZero() && expires.After(of.UntilMost) {
@@ -127,7 +130,7 @@ func (s *Store) openSessionOf(ctx context.Context, tenant string, settings job.S
 	if word != id || of.ID != "" { // a fork has no task: the worker of the other one takes it
 		return s.GetSession(ctx, word)
 	}
-	if err := s.Queue.Enqueue(ctx, queue.SessionTask(id, settings.Runtime)); err != nil {
+	if err := s.Queue.Enqueue(ctx, queue.SessionTask(id, settings.Runtime, settings.Placement.String())); err != nil {
 		s.log.Warn("session accepted, its task is left to the sweeper", "session_id", id, "error", err)
 	}
 	return s.GetSession(ctx, id)
@@ -213,7 +216,7 @@ func (s *Store) GiveBackSession(ctx context.Context, x Session, worker string) (
 	if word != "ok" {
 		return false, nil
 	}
-	if err := s.Queue.Enqueue(ctx, queue.SessionTask(x.ID, x.Settings.Runtime)); err != nil {
+	if err := s.Queue.Enqueue(ctx, queue.SessionTask(x.ID, x.Settings.Runtime, x.Settings.Placement.String())); err != nil {
 		s.log.Warn("session given back, its task is left to the sweeper", "session_id", x.ID, "error", err)
 	}
 	return true, nil

@@ -89,7 +89,7 @@ func TestSession(t *testing.T) {
 	if x.State != job.SessionQueued || x.Settings.IdleSeconds != job.DefaultIdleSeconds || x.Expires.Sub(x.Created) != time.Hour {
 		t.Errorf("got %+v", x)
 	}
-	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{x.ID + ".1"}) {
+	if got := tasks(t, r.api, queue.Sessions("python", "")); !slices.Equal(got, []string{x.ID + ".1"}) {
 		t.Errorf("got tasks %v, want the session's", got)
 	}
 	first := r.api.execute(t, x.ID, "1") // before anybody holds the session
@@ -332,7 +332,7 @@ func TestSessionKeys(t *testing.T) {
 	if err != nil || again.ID != x.ID || again.Settings.IdempotencyKey != "" {
 		t.Errorf("the same again: got %+v, %v, want %s", again, err, x.ID)
 	}
-	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{x.ID + ".1"}) {
+	if got := tasks(t, r.api, queue.Sessions("python", "")); !slices.Equal(got, []string{x.ID + ".1"}) {
 		t.Errorf("got tasks %v, want one", got)
 	}
 	if other, err := r.api.OpenSession(ctx, "other", settings, nil); err != nil || other.ID == x.ID {

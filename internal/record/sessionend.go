@@ -155,8 +155,9 @@ func (w *Sweeper) sweepSessions(ctx context.Context, tenants ...string) error {
 		case x.Worker == "" && x.ForkOf != "":
 			errs = append(errs, w.Records.sweepFork(ctx, x))
 		case x.Worker == "":
-			tasks = append(tasks, queue.SessionTask(x.ID, x.Settings.Runtime))
-			queues[queue.Sessions(x.Settings.Runtime)] = true
+			t := queue.SessionTask(x.ID, x.Settings.Runtime, x.Settings.Placement.String())
+			tasks = append(tasks, t)
+			queues[t.Queue()] = true
 		}
 	}
 	if len(tasks) == 0 {

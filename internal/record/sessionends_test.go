@@ -148,7 +148,7 @@ func TestSweepSessions(t *testing.T) {
 		}
 	}
 	sweep(sweepDelay)
-	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{queued.ID + ".1"}) {
+	if got := tasks(t, r.api, queue.Sessions("python", "")); !slices.Equal(got, []string{queued.ID + ".1"}) {
 		t.Errorf("got tasks %v, want that of %s alone", got, queued.ID)
 	}
 	if got := r.api.outcome(t, waits); got != "canceled session_ended" {
@@ -251,7 +251,7 @@ func TestGiveBackSession(t *testing.T) {
 	if n := r.admin.HLen(ctx, heldKey("acme")).Val(); n != 0 {
 		t.Errorf("%d sessions are held, want none", n)
 	}
-	if got := tasks(t, r.api, queue.Sessions("python")); !slices.Equal(got, []string{x.ID + ".1"}) {
+	if got := tasks(t, r.api, queue.Sessions("python", "")); !slices.Equal(got, []string{x.ID + ".1"}) {
 		t.Errorf("got tasks %v, want the session's", got)
 	}
 	if _, err := r.worker.ClaimSession(ctx, x.ID, "w2"); err != nil {

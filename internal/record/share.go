@@ -19,9 +19,11 @@ import (
 // waitingTenant is a tenant with jobs that are to be released.
 type waitingTenant struct {
 	tenant string
-	// backlogged tenants wait for a window; of due ones a time to run has come.
+	// backlogged tenants wait for a window, for jobs without a placement; of due ones a time to run has come.
 	backlogged, due bool
-	// held is how many jobs are released or run.
+	// pooled ones have jobs with placements, whose windows are in Redis.
+	pooled bool
+	// held is how many jobs without a placement are released or run.
 	held  int64
 	terms job.Terms
 }
@@ -33,11 +35,15 @@ func (w *Sweeper) release(ctx context.Context, tenants ...string) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
+	list, failed, err := w.Records.shareOutPools(ctx, tenants, list)
+	if errs = append(errs, failed...); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
 	share, err := w.Records.shareOut(ctx, list)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	list = slices.DeleteFunc(list, func(t waitingTenant) bool { return !t.due && t.held >= narrow(share, t.terms) })
+	list = slices.DeleteFunc(list, func(t waitingTenant) bool { return !t.due && !t.pooled && t.held >= narrow(share, t.terms) })
 	for some := range slices.Chunk(list, redisconn.AtOnce) {
 		failed, err := w.Records.releaseMany(ctx, some, share)
 		if errs = append(errs, failed...); err != nil {
@@ -55,7 +61,7 @@ func (s *Store) waitingTenants(ctx context.Context, tenants []string) (list []wa
 		var later []*redis.IntCmd
 		backlogs, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.IntCmd {
 			later = append(later, pipe.ZCount(ctx, laterKey(tenant), "-inf", now))
-			return pipe.Exists(ctx, backlogKeys(tenant)...)
+			return pipe.Exists(ctx, commonBacklogs(tenant)...)
 		})
 		if err != nil {
 			return nil, errs, fmt.Errorf("look for backlogs: %w", err)

@@ -21,6 +21,8 @@ var (
 	ErrStale = errors.New("the job has moved on to a later epoch")
 	ErrTaken = errors.New("the job is run already in this epoch")
 	ErrNewer = errors.New("the job is of a newer spec version than this worker knows")
+	// ErrMisplaced is for a task that came to a worker whose labels are not those that its job wants: the sweeper gives it another.
+	ErrMisplaced = errors.New("the job is for workers with other labels")
 )
 
 // Config says where the records live and how long.
@@ -69,6 +71,7 @@ type Store struct {
 	observer    Observer
 	log         *slog.Logger
 	now         func() time.Time
+	keptLabels  keptCache
 	tenants     tenantCache
 	settings    settingsCache
 	uses        tokenUses

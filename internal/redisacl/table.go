@@ -38,6 +38,9 @@ var keys = []Key{
 	{"gb:{*}:job:*", "hash", ReadWrite, ReadWrite, "records: a worker starts and ends jobs, and reads those whose artifacts are inputs", "its retention after the job's end"},
 	{"gb:{*}:open", "zset id → ms when the sweeper looks for its task", ReadWrite, ReadWrite, "released jobs: a worker takes one out, and the end of one releases the next", "an entry as long as the job is released: a window of them at most"},
 	{"gb:{*}:backlog:*", "zset id → place", ReadWrite, ReadWrite, "jobs that wait for room in their tenant's window: the end of one releases the next", "an entry as long as the job waits there"},
+	{"gb:{*}:windows", "hash placement, common or at_once → jobs", ReadWrite, Read, "how many jobs with a placement the tenant may have released or running: the end of one releases the next", "a minute; written every second where there are any"},
+	{"gb:{*}:placed:*", "set", ReadWrite, ReadWrite, "jobs of a placement that are released or run: the end of one takes it out", "an entry until the job's end"},
+	{"gb:{*}:pools", "zset placement → ms of its last job", ReadWrite, None, "placements that the tenant's jobs and sessions have", "a day after the last; 16 at most"},
 	{"gb:{*}:recorded", "string", ReadWrite, ReadWrite, "bytes that records take: a start and an end change them", "a number, while it isn't 0"},
 	{"gb:{*}:queued", "string", ReadWrite, ReadWrite, "bytes that are queued: a start counts down", "a number, while it isn't 0"},
 	{"gb:{*}:lasting", "zset key → ms when its time is over", ReadWrite, Read, "idempotency keys and deliveries to hooks that last, which a quota counts", "as long as the last of them"},
@@ -107,7 +110,10 @@ var keys = []Key{
 	{"gb:audit:operator", "stream", ReadWrite, None, "the audit log of what the operator did", "about 20,000 entries"},
 	{"gb:ping", "string", ReadWrite, Write, "whether Redis takes a write, and whether replicas have what was written before", "a minute"},
 	{beats + "*", "string, JSON", Read, Read, "beats, which each worker writes for itself: see User", "15 s; written every 5 s"},
-	{"gb:slots", "hash worker → jobs at once", ReadWrite, ReadWrite, "how many jobs each worker runs at once", "an entry as long as the worker lives"},
+	{"gb:slots", "hash worker → jobs at once, labels and keys of those that jobs have to name", ReadWrite, ReadWrite, "how many jobs each worker runs at once, and which", "an entry as long as the worker lives"},
+	{"gb:labels", "hash labels and keys → ms when seen", Read, ReadWrite, "labels that workers have", "an entry until unseen for 7 days"},
+	{"gb:pools", "string, JSON", ReadWrite, Read, "placements in use, which workers serve that have the labels", "a minute; written every second where there are any"},
+	{"gb:pooled", "zset tenant → ms", ReadWrite, None, "tenants whose jobs have placements", "a day after the last such job"},
 	{"gb:slots:total", "string", ReadWrite, ReadWrite, "their sum, which whoever misses it counts", "2 s"},
 	{"gb:share", "string", ReadWrite, Read, "how many jobs each tenant with a backlog may have in the queue: the sweeper counts", "a minute"},
 	{"gb:backup", "string", Read, None, "a backup is being made, so nothing in the bucket is deleted that a record named: glovebox backup writes it, as the operator", "a minute, unless it is kept"},
@@ -153,7 +159,7 @@ const commands = "ping select info time wait eval evalsha " +
 	"hget hmget hgetall hkeys hset hsetnx hdel hincrby hlen hexists hstrlen " +
 	"zadd zrem zcard zcount zscore zrange zrangebyscore zrevrange zpopmin zremrangebyscore zremrangebyrank " +
 	"lpush rpush lrange llen lrem ltrim rpoplpush blpop " +
-	"sadd srem smembers sismember " +
+	"sadd srem smembers sismember scard srandmember " +
 	"xadd xrange xrevrange xdel xlen"
 
 // apiCommands are those of the api besides: pipelines need their scripts loaded, asynq's
@@ -162,7 +168,7 @@ const apiCommands = "script|load memory|usage persist"
 
 // channels are what each role may publish on, and subscribe to.
 var channels = map[Role]struct{ publish, subscribe string }{
-	API:    {"gb:done gb:run gb:cancel gb:events:* gb:turn:*", "gb:done gb:run gb:events:* asynq:cancel"},
+	API:    {"gb:done gb:run gb:cancel gb:events:* gb:turn:* gb:wanted:@", "gb:done gb:run gb:events:* asynq:cancel"},
 	Worker: {"gb:done gb:run gb:cancel gb:events:* gb:wanted:*", "gb:cancel gb:wanted:* gb:turn:* asynq:cancel"},
 }
 

@@ -54,7 +54,9 @@ func (c *Client) Get(ctx context.Context, id string) (producer.Job, error) {
 func (c *Client) read(ctx context.Context, r record.Record) (producer.Job, error) {
 	j := producer.Job{Summary: wireSummary(r)}
 	if !r.State.Final() {
-		return j, nil
+		var err error
+		j.Waits, err = c.waits(ctx, r)
+		return j, err
 	}
 	result, err := c.result(ctx, r)
 	if err != nil {
@@ -134,6 +136,7 @@ func wireSummary(r record.Record) job.Summary {
 		ID: r.ID, Status: r.State, Runtime: job.Runtime{Name: r.Runtime, Image: r.Image}, Priority: r.Priority,
 		Timing: r.Timing(), Attempt: r.Attempts, Problem: r.Problem, Metadata: r.Metadata,
 	}
+	w.Placement, _ = job.ParseLabels(r.Placement, job.MaxPlacement) // what a worker has made of it is shown to nobody
 	if r.State == job.Held && r.Hold != nil {
 		hold := r.Hold.Hold
 		w.Hold = &hold

@@ -92,7 +92,7 @@ func (c *Client) checkSession(ctx context.Context, s job.SessionSettings) (job.S
 		return s, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions: no worker that isolates by gvisor has them", Allowed: "none"}}
 	}
 	spec := s.Spec(job.SessionExecution{Code: "0"}) // a session is bounded as a job is
-	spec.Metadata, spec.Callback = s.Metadata, nil
+	spec.Metadata, spec.Callback, spec.Placement = s.Metadata, nil, s.Placement
 	if s.Callback != nil { // whatever it is told of
 		spec.Callback = &job.Callback{URL: s.Callback.URL}
 	}
@@ -103,7 +103,7 @@ func (c *Client) checkSession(ctx context.Context, s job.SessionSettings) (job.S
 	if !slices.Contains(with, checked.Runtime) {
 		return s, job.Invalid{{Field: "runtime", Value: s.Runtime, Message: "has no sessions", Allowed: strings.Join(with, ", ")}}
 	}
-	s.Runtime, s.Limits = checked.Runtime, limits.WithoutCompile()
+	s.Runtime, s.Limits, s.Placement = checked.Runtime, limits.WithoutCompile(), checked.Placement
 	// Nothing is executed yet: what rules hold is each execution.
 	if _, err := c.judge(v.terms, policy.Subject{Kind: policy.KindSession, Spec: startOf(checked), Limits: s.Limits}); err != nil {
 		return s, err
@@ -362,7 +362,7 @@ func (c *Client) EndSession(ctx context.Context, id string) (job.Session, error)
 func wireSession(x record.Session) job.Session {
 	s := job.Session{
 		ID: x.ID, Status: x.State, Runtime: x.Settings.Runtime, Limits: x.Settings.Limits, Generation: x.Generation, Executions: x.Executions,
-		CPUMS: x.CPUMS, Budget: x.Settings.Budget, Head: x.Head, Attested: x.Attested, Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
+		Placement: x.Settings.Placement, CPUMS: x.CPUMS, Budget: x.Settings.Budget, Head: x.Head, Attested: x.Attested, Secrets: x.Settings.Secrets, Execution: x.Execution, TTLSeconds: x.Settings.TTLSeconds, IdleSeconds: x.Settings.IdleSeconds,
 		CreatedAt: x.Created, ExpiresAt: x.Expires, Metadata: x.Settings.Metadata, ForkOf: x.ForkOf, ForkedAt: x.ForkedAt,
 	}
 	for _, at := range []struct {

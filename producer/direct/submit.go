@@ -157,7 +157,7 @@ func (c *Client) create(ctx context.Context, n record.NewJob) (_ record.Created,
 func accepted(id string, spec job.Spec, held *record.Held) job.Summary {
 	times := record.Record{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
 	r := job.Summary{
-		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority,
+		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority, Placement: spec.Placement,
 		Timing: times.Timing(), Problem: spec.Problem, Metadata: spec.Metadata,
 	}
 	if r.Priority == "" {

@@ -116,6 +116,9 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 	if err := spec.Check(names, allowed, v.maximums); err != nil {
 		return spec, none, err
 	}
+	if spec.Placement, err = v.place(ctx, spec.Placement); err != nil {
+		return spec, none, err
+	}
 	if err := spec.CheckSource(file); err != nil {
 		return spec, none, err
 	}

@@ -16,7 +16,7 @@ variables {
   }
   workers = {
     default = {}
-    spot    = { spot = true, grace_seconds = 90, labels = { size = "small" }, settings = { GLOVEBOX_CONCURRENCY = "4" } }
+    spot    = { spot = true, grace_seconds = 90, labels = { size = "small", capacity = "spot" }, only = ["capacity"], settings = { GLOVEBOX_CONCURRENCY = "4" } }
   }
   secrets = {
     redis_passwords = {
@@ -111,7 +111,7 @@ run "user_data" {
   assert {
     condition = alltrue([for line in [
       "ROLE='worker'", "GROUP='glovebox-spot'", "GRACE_SECONDS='90'", "RELEASE_URL='s3://releases/glovebox/pack-amd64.tar.gz'", "REGION='eu-central-1'",
-      "GLOVEBOX_GRACE_SECONDS='90'", "GLOVEBOX_CONCURRENCY='4'", "GLOVEBOX_S3_BUCKET='glovebox-123456789012-eu-central-1'", "GLOVEBOX_S3_REGION='eu-central-1'",
+      "GLOVEBOX_GRACE_SECONDS='90'", "GLOVEBOX_CONCURRENCY='4'", "GLOVEBOX_LABELS='capacity=spot,size=small'", "GLOVEBOX_LABELS_ONLY='capacity'", "GLOVEBOX_S3_BUCKET='glovebox-123456789012-eu-central-1'", "GLOVEBOX_S3_REGION='eu-central-1'",
     ] : strcontains(base64decode(aws_launch_template.this["spot"].user_data), line)])
     error_message = "A worker lacks a setting."
   }

@@ -450,6 +450,38 @@ run "label" {
   expect_failures = [var.workers]
 }
 
+run "label_of_a_digit" {
+  command = plan
+  variables {
+    workers = { default = { labels = { "1a" = "c" } } }
+  }
+  expect_failures = [var.workers]
+}
+
+run "value_of_a_label" {
+  command = plan
+  variables {
+    workers = { default = { labels = { zone = "a,b" } } }
+  }
+  expect_failures = [var.workers]
+}
+
+run "labels_too_many" {
+  command = plan
+  variables {
+    workers = { default = { labels = { for n in range(17) : "k${n}" => "v" } } }
+  }
+  expect_failures = [var.workers]
+}
+
+run "only_what_the_pool_has_not" {
+  command = plan
+  variables {
+    workers = { default = { labels = { zone = "a" }, only = ["pool"] } }
+  }
+  expect_failures = [var.workers]
+}
+
 run "worker_secret_as_setting" {
   command = plan
   variables {

@@ -12,7 +12,7 @@
 -- @answer missing  there is no such job
 -- @answer stale    it is not held, not as it was, or no longer waited for
 
-local state, held, run_at, priority, session, epoch = unpack(call('HMGET', job(id), 'state', 'hold', 'run_at', 'priority', 'session', 'epoch'))
+local state, held, run_at, priority, session, epoch, pool = unpack(call('HMGET', job(id), 'state', 'hold', 'run_at', 'priority', 'session', 'epoch', 'placement'))
 local until_ms = tonumber(call('ZSCORE', approvals, id) or nil)
 if not state then return {'missing'} end
 if state ~= 'held' or held ~= hold or not until_ms or until_ms <= tonumber(now) then return {'stale'} end
@@ -29,7 +29,7 @@ if session then
 elseif at and at > tonumber(now) then
   call('ZADD', later, at, id)
 else
-  line_up({[(priority == 'high' or priority == 'low') and priority or 'normal'] = {1, id}}, 1)
+  line_up_one(id, priority, pool)
   released = release(window, now, due, 1)
 end
 redis.pcall('HINCRBY', job(id), 'charge', size)

@@ -10,6 +10,7 @@
 -- @const graded_slack  how much longer than a job it is known, after its retention, that a problem graded it, ms
 -- @const graded_cost   what it takes to know that, bytes
 -- @const most_graded   of how many jobs that is known, for each problem
+-- @const most_pools    how many placements a tenant's jobs and sessions may have within a day
 -- @arg now               ms
 -- @arg due               when the sweeper looks for the tasks of jobs that are released here, ms
 -- @arg batch             whose jobs they are, or ''
@@ -23,15 +24,16 @@
 -- @number most_bytes     quota bytes_queued, 0: any
 -- @number most_recorded  quota bytes_recorded
 -- @rest first_job        of each job: id, bytes of its spec, priority, run_at or '', deadline or '' (ms), index and fingerprint (a
---   batch's), step and index with : between or '' and try (a run's), until when it is held or '' (ms), id of the event that tells of that, hash of its idempotency key or '', what was asked for under the key, digest of its problem or '', its retention (ms), bytes that its record takes, n, n fields and values
--- @answer words, released, told  a word for each job, which are released (id, epoch, priority), and what tell answered for those that are held. The words: ok, exists, jobs_queued,
---   bytes_queued, bytes_recorded; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing; of a run there, over
+--   batch's), step and index with : between or '' and try (a run's), until when it is held or '' (ms), id of the event that tells of that, hash of its idempotency key or '', what was asked for under the key, digest of its problem or '', its placement or '', its retention (ms), bytes that its record takes, n, n fields and values
+-- @answer words, released, told  a word for each job, which are released (id, epoch, priority, placement), and what tell answered for those that are held. The words: ok, exists, jobs_queued,
+--   bytes_queued, bytes_recorded, placements; of a key "again ID", "gone ID", conflict; of a batch there, conflict, sealed, missing; of a run there, over
 
 local recorded_before, recorded_more, charged = in_redis(forget_keys(now)), 0, 0
 local batch_state = batch ~= '' and call('HGET', batch_key(batch), 'state')
 local prints, in_batch = batch ~= '' and fingerprints(batch, first, last), 0
 local opened = call('ZCARD', open)
-local left, backlogged = room(window, opened), is_backlogged()
+local w = shares()
+local left, backlogged = room(window, opened, w), is_backlogged()
 if most_open > 0 then left = math.min(left, most_open - opened) end
 local in_run, noted_in_run = 0, false
 local jobs, bytes_queued = 0, 0
@@ -42,7 +44,29 @@ if most_jobs > 0 or most_bytes > 0 then
 end
 local words, released, told, bytes_added = {}, {}, {}, 0
 -- What sorted sets get is gathered, and written once: a job is then little more than its record.
-local listed, lined, in_line = {}, {high = {}, normal = {}, low = {}}, 0
+local listed, lined, in_line = {}, {}, 0
+
+-- Of each pool that jobs are for: how many more may be released, and whether it was noted as used.
+local pools, left_in_pool = t .. 'pools', {}
+local all_left = left_in_all(w, opened + call('HLEN', running))
+
+local function pool_left(pool)
+  if not left_in_pool[pool] then
+    left_in_pool[pool] = is_backlogged(pool) and 0 or (w and w.pools[pool] or 0) - call('SCARD', placed(pool))
+  end
+  return math.min(left_in_pool[pool], all_left)
+end
+
+-- enter puts a job at the end of its backlog.
+local function enter(id, priority, pool)
+  in_line = in_line + 1
+  local key = backlog(priority, pool)
+  for _, list in ipairs(pool and {key, in_pools} or {key}) do
+    lined[list] = lined[list] or {}
+    table.insert(lined[list], in_line)
+    table.insert(lined[list], id)
+  end
+end
 
 local function idem(key) return t .. 'idem:' .. key end
 
@@ -73,7 +97,7 @@ local function graded(problem, id, until_ms)
   recorded_more = recorded_more + (more - gone) * graded_cost
 end
 
-local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, problem, retention, size, from, to)
+local function create(id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, problem, pool, retention, size, from, to)
   if key ~= '' then
     local word = named(key, asked)
     if word then return word end
@@ -97,6 +121,10 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   if most_bytes > 0 and bytes_queued + bytes_added + bytes > most_bytes then return 'bytes_queued' end
   local takes = size + (problem ~= '' and graded_cost or 0) + (key ~= '' and key_cost or 0) + (batch ~= '' and item_cost or 0) + (run ~= '' and run_item_cost or 0)
   if recorded_before + recorded_more + takes > most_recorded then return 'bytes_recorded' end
+  if pool then
+    if not call('ZSCORE', pools, pool) and call('ZCARD', pools) >= most_pools then return 'placements' end
+    call('ZADD', pools, now, pool)
+  end
   jobs, bytes_added, recorded_more, charged = jobs + 1, bytes_added + bytes, recorded_more + takes - (problem ~= '' and graded_cost or 0), charged + size
   call('HSET', job(id), 'state', hold == '' and 'queued' or 'held', 'epoch', 1, 'attempts', 0, 'created', now, 'bytes', bytes, 'charge', size, 'priority', priority, unpack(ARGV, from, to))
   listed[#listed + 1] = 0
@@ -118,23 +146,24 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
     told[#told + 1] = tell('job.held', nil, nil, held_event, now, 'news', 'held ' .. id, 'expires', hold)
   elseif run_at ~= '' and tonumber(run_at) > tonumber(now) then
     call('ZADD', later, run_at, id)
-  elseif left > 0 and not backlogged then
-    left = left - 1
+  elseif pool and pool_left(pool) > 0 then
+    left_in_pool[pool], all_left, left = left_in_pool[pool] - 1, all_left - 1, math.min(left, all_left - 1)
+    released[#released + 1] = open_up(id, '1', priority, now, due, pool)
+  elseif not pool and left > 0 and not backlogged then
+    left, all_left = left - 1, all_left - 1
     released[#released + 1] = open_up(id, '1', priority, now, due)
   else
-    in_line = in_line + 1
-    table.insert(lined[priority], in_line)
-    table.insert(lined[priority], id)
+    enter(id, priority, pool or nil)
   end
   return 'ok'
 end
 
 local i = first_job
 while ARGV[i] do
-  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, problem, retention, size, n = unpack(ARGV, i, i + 16)
-  local fields = i + 17
+  local id, bytes, priority, run_at, deadline, index, fingerprint, item, try, hold, held_event, key, asked, problem, pool, retention, size, n = unpack(ARGV, i, i + 17)
+  local fields = i + 18
   i = fields + n
-  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, hold, held_event, key, asked, problem, tonumber(retention), tonumber(size), fields, i - 1)
+  words[#words + 1] = create(id, tonumber(bytes), priority, run_at, deadline, tonumber(index), fingerprint, item, try, hold, held_event, key, asked, problem, pool ~= '' and pool, tonumber(retention), tonumber(size), fields, i - 1)
 end
 charge(charged)
 if #listed > 0 then call('ZADD', t .. 'jobs', unpack(listed)) end
@@ -151,5 +180,7 @@ if in_batch > 0 then
   charge_batch(batch, in_batch * item_cost)
   call('ZADD', batchwork, batch_due, batch)
 end
-if left > 0 and backlogged then released = release(window, now, due, left) end -- the window has grown
+if left > 0 and backlogged then -- the window has grown
+  for _, one in ipairs(release(window, now, due, left)) do released[#released + 1] = one end
+end
 return {words, released, told}

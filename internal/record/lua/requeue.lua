@@ -10,13 +10,13 @@
 -- @arg due               when the sweeper looks for the job's task, ms
 -- @arg cost              attempt, nothing, or outage
 -- @number most_attempts  how many attempts a job has
--- @answer ok, epoch, priority  the job is queued in that epoch
+-- @answer ok, epoch, priority, placement  the job is queued in that epoch
 -- @answer stale      the job is in another epoch, or another worker's
 -- @answer canceled   it was asked to stop: the caller ends it
 -- @answer exhausted  no attempt is left: the caller ends it
 
-local state, held_epoch, held_by, cancel, attempts, priority = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'worker', 'cancel', 'attempts', 'priority'))
+local state, held_epoch, held_by, cancel, attempts, priority, pool = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'worker', 'cancel', 'attempts', 'priority', 'placement'))
 if state ~= 'running' or held_epoch ~= epoch or held_by ~= worker then
   if call('HGET', running, id) == epoch .. ' ' .. worker then call('HDEL', running, id) end
   return {'stale'}
@@ -41,4 +41,4 @@ if last then -- somebody watches
   call('PUBLISH', 'gb:events:' .. id, '')
 end
 call('PUBLISH', 'gb:cancel', id) -- should the worker live after all, it stops
-return {'ok', into, priority}
+return {'ok', into, priority, pool or ''}

@@ -6,6 +6,8 @@
 -- @arg worker         id of the worker
 -- @arg now            ms
 -- @number version     newest spec version that the worker knows
+-- @arg labels         of the worker, with a comma before, between and behind them
+-- @arg only           keys of labels that a job has to name to run there, with commas between
 -- @rest first_offered names of the runtimes and images that the worker offers, those in less than gVisor as name@isolation; without any it offers all
 -- @answer ok, record  it is the worker's; fields and values of the record
 -- @answer missing     there is no such job
@@ -13,10 +15,11 @@
 -- @answer stale       it is in another epoch, or held
 -- @answer taken       another worker runs this epoch
 -- @answer newer       the spec has a newer version
--- @answer not offered, name, priority  the worker doesn't offer the runtime or image of that name, in the isolation that the job accepts at the least
+-- @answer misplaced    the worker hasn't the labels that the job wants, or is kept for jobs that name others
+-- @answer not offered, name, priority, placement  the worker doesn't offer the runtime or image of that name, in the isolation that the job accepts at the least
 
-local state, held_epoch, needs, held_by, image, runtime, priority, isolation = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'version', 'worker', 'image', 'runtime', 'priority', 'isolation'))
+local state, held_epoch, needs, held_by, image, runtime, priority, isolation, pool = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'version', 'worker', 'image', 'runtime', 'priority', 'isolation', 'placement'))
 local name = image or runtime
 local least = isolation and name and name .. '@' .. isolation
 
@@ -27,6 +30,16 @@ local function offered()
   return not ARGV[first_offered]
 end
 
+local function is_placed()
+  for label in string.gmatch(pool or '', '[^,]+') do
+    if not string.find(labels, ',' .. label .. ',', 1, true) then return false end
+  end
+  for key in string.gmatch(only, '[^,]+') do
+    if not string.find(',' .. (pool or ''), ',' .. key .. '=', 1, true) then return false end
+  end
+  return true
+end
+
 if not state then return {'missing'} end
 if state == 'held' then return {'stale'} end -- no task of it is there yet
 if state ~= 'queued' and state ~= 'running' then return {'ended'} end
@@ -34,7 +47,8 @@ if held_epoch ~= epoch then return {'stale'} end
 local again = state == 'running'
 if again and held_by ~= worker then return {'taken'} end
 if tonumber(needs) > version then return {'newer'} end
-if not again and not offered() then return {'not offered', least or name, priority or 'normal'} end
+if not again and not is_placed() then return {'misplaced'} end
+if not again and not offered() then return {'not offered', least or name, priority or 'normal', pool or ''} end
 call('HSET', job(id), 'state', 'running', 'worker', worker, 'started', now)
 if not again then
   call('HINCRBY', job(id), 'attempts', 1)

@@ -13,12 +13,13 @@
 -- @answer stale         the job is in another epoch, or not queued
 -- @answer exhausted     it has waited for too long: the caller ends it
 
-local state, held_epoch = unpack(call('HMGET', job(id), 'state', 'epoch'))
+local state, held_epoch, pool = unpack(call('HMGET', job(id), 'state', 'epoch', 'placement'))
 if state ~= 'queued' or held_epoch ~= epoch then return {'stale'} end
 call('HSETNX', job(id), 'unoffered', now)
 local waited = now - call('HGET', job(id), 'unoffered')
 if waited > unoffered_patience then return {'exhausted'} end
 if call('ZREM', open, id) == 1 then
+  if pool then call('SREM', placed(pool), id) end
   call('HINCRBY', job(id), 'epoch', 1) -- a task that it was handed over with is not to start it out of its window
   call('ZADD', later, now + math.min(math.max(waited, least_unoffered), most_unoffered), id)
 end

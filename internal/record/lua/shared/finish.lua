@@ -42,8 +42,8 @@
 -- @answer missing   there is no such job
 -- @answer ended     it has ended before
 
-local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched, run, item, try, sequence, session, interactive = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched', 'run', 'item', 'try', 'sequence', 'session', 'interactive'))
+local state, held_epoch, held_by, callback, spec_ref, retention, created, batch, charged, watched, run, item, try, sequence, session, interactive, pool = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'worker', 'callback', 'spec_ref', 'retention', 'created', 'batch', 'charge', 'watched', 'run', 'item', 'try', 'sequence', 'session', 'interactive', 'placement'))
 local spec_stays = sequence and input_ref == '' -- what a session has executed is kept with what came of it
 -- A worker may spoil a record. What follows the first write must not fail for it.
 retention, created = tonumber(retention) or default_retention, created or now
@@ -130,6 +130,7 @@ local function finish()
   if not spec_stays then call('HDEL', job(id), 'spec', 'spec_ref') end
   if input_ref ~= '' then call('HSET', job(id), 'input_ref', input_ref) end
   call('HDEL', running, id)
+  if pool then call('SREM', placed(pool), id) end
   if interactive then call('DEL', t .. 'input:' .. id) end
   call('ZREM', t .. 'deadline', id)
   local made = {tell(event, callback, delivery, message, now, 'job', id, 'expires', string.format('%.0f', now + retention))}
