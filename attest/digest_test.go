@@ -153,7 +153,7 @@ func TestInputHashOfStdin(t *testing.T) {
 // hash covers.
 var notInput = map[string]bool{
 	"spec_version": true, "runtime": true, "limits": true, "callback": true, "metadata": true, "priority": true,
-	"retention_seconds": true, "stream": true, "run_at": true, "deadline": true, "idempotency_key": true, "fresh": true, "isolation": true, "problem": true,
+	"retention_seconds": true, "stream": true, "run_at": true, "deadline": true, "idempotency_key": true, "fresh": true, "isolation": true, "problem": true, "placement": true,
 }
 
 // TestEveryInput changes each field of a spec: one that is added and forgotten fails.

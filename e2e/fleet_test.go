@@ -57,7 +57,7 @@ func TestFleet(t *testing.T) {
 	if n > 500 {
 		f.pause = "0.5"
 	}
-	if err := f.submitBatch(n); err != nil {
+	if err := f.submitBatch(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	feeding := f.keepFed(leastToDo)
@@ -152,8 +152,8 @@ func startFleet(t *testing.T, n int) *fleetOf {
 const leastToDo, moreJobs = 30, 20
 
 // submitBatch submits a batch of n small jobs, each with a delivery.
-func (f *fleetOf) submitBatch(n int) error {
-	b, err := f.client.SubmitBatch(f.tb.Context(), producer.BatchOptions{}, func(yield func(job.Spec, error) bool) {
+func (f *fleetOf) submitBatch(ctx context.Context, n int) error {
+	b, err := f.client.SubmitBatch(ctx, producer.BatchOptions{}, func(yield func(job.Spec, error) bool) {
 		for i := range n {
 			spec := job.Spec{
 				Runtime: "bash", Source: fmt.Sprintf("echo %d; sleep %s", i, f.pause),
@@ -175,20 +175,21 @@ func (f *fleetOf) submitBatch(n int) error {
 
 // keepFed submits more jobs whenever fewer than least are to do, until it is told to stop: then it returns how many it has submitted.
 func (f *fleetOf) keepFed(least int) (stop func() int) {
-	ctx, cancel := context.WithCancel(f.tb.Context())
+	fed, cancel := context.WithCancel(f.tb.Context())
+	ctx := context.WithoutCancel(fed) // what is being submitted when it is told to stop counts
 	done, more := make(chan error, 1), 0
 	go func() {
 		done <- func() error {
-			for ctx.Err() == nil {
-				left, err := f.count(func(b job.Batch) int { return b.Jobs - b.Ended })
+			for fed.Err() == nil {
+				left, err := f.count(ctx, func(b job.Batch) int { return b.Jobs - b.Ended })
 				if err == nil && left < least {
-					err, more = f.submitBatch(moreJobs), more+moreJobs
+					err, more = f.submitBatch(ctx, moreJobs), more+moreJobs
 				}
 				if err != nil {
 					return err
 				}
 				select {
-				case <-ctx.Done():
+				case <-fed.Done():
 				case <-time.After(200 * time.Millisecond):
 				}
 			}
@@ -207,12 +208,12 @@ func (f *fleetOf) keepFed(least int) (stop func() int) {
 }
 
 // count adds up what is asked of each batch.
-func (f *fleetOf) count(of func(job.Batch) int) (n int, err error) {
+func (f *fleetOf) count(ctx context.Context, of func(job.Batch) int) (n int, err error) {
 	f.mu.Lock()
 	batches := slices.Clone(f.batches)
 	f.mu.Unlock()
 	for _, b := range batches {
-		now, err := f.client.GetBatch(f.tb.Context(), b.ID)
+		now, err := f.client.GetBatch(ctx, b.ID)
 		if err != nil {
 			return 0, err
 		}
@@ -224,7 +225,7 @@ func (f *fleetOf) count(of func(job.Batch) int) (n int, err error) {
 // toDo is how many jobs have not ended.
 func (f *fleetOf) toDo() int {
 	f.tb.Helper()
-	n, err := f.count(func(b job.Batch) int { return b.Jobs - b.Ended })
+	n, err := f.count(f.tb.Context(), func(b job.Batch) int { return b.Jobs - b.Ended })
 	if err != nil {
 		f.tb.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func (f *fleetOf) toDo() int {
 func (f *fleetOf) awaitEnded(n int) {
 	f.tb.Helper()
 	gbtest.Eventually(f.tb, fmt.Sprintf("%d jobs have ended", n), func() bool {
-		ended, err := f.count(func(b job.Batch) int { return b.Ended })
+		ended, err := f.count(f.tb.Context(), func(b job.Batch) int { return b.Ended })
 		if err != nil {
 			f.tb.Fatal(err)
 		}
