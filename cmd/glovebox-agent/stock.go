@@ -141,10 +141,31 @@ func programsMemory() (int64, error) {
 
 // restore makes all as it was before the run of that user.
 func (s stock) restore(id uintptr, t *stocktaker) error {
+	if hostKernel { // there the program's user owns the directories themselves, too
+		if err := openUp(scratch...); err != nil {
+			return err
+		}
+	}
 	if err := wipeAs(id, scratch...); err != nil {
 		return err
 	}
 	return t.await(s)
+}
+
+// openUp gives directories the mode that they had, and takes away lists of who may do what in them: a program
+// that keeps everybody out would otherwise have the next run's files fail.
+func openUp(dirs ...string) error {
+	for _, dir := range dirs {
+		for _, list := range []string{"system.posix_acl_access", "system.posix_acl_default"} {
+			if err := unix.Removexattr(dir, list); err != nil && !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP) {
+				return fmt.Errorf("remove %s of %s: %w", list, dir, err)
+			}
+		}
+		if err := unix.Chmod(dir, 0o1777); err != nil {
+			return fmt.Errorf("open %s up: %w", dir, err)
+		}
+	}
+	return nil
 }
 
 // await waits until there is no more than there was. gVisor frees memory shortly after the file or the

@@ -240,9 +240,11 @@ def _draw_when_looked_at(agg):
         vars(self)[_DRAWN] = True
 
     def draw_later(self, *args, **kwargs):
-        if args or kwargs or type(self) is not canvas_class or not _is_savefig(sys._getframe(1)) or not _is_as_drawn(self):
+        own = type(self) is canvas_class and "draw" not in vars(self)  # and not a drawing of the program's
+        if args or kwargs or not own or not _is_savefig(sys._getframe(1)) or not _is_as_drawn(self):
             return draw_idle(self, *args, **kwargs)
         vars(self)[_DUE] = True
+        self.figure.stale = False  # as a drawing leaves it
 
     class Renderer:
         """The canvas's attribute, which has the pixels: all that reads them asks for it."""
@@ -285,11 +287,28 @@ def _is_as_drawn(canvas):
     The picture has to have the figure's own size and dpi: texts know the renderer that drew them last. A layout may move with each drawing, and
     whoever listens to drawings counts them.
     """
+    from matplotlib.figure import Figure
+
     figure = canvas.figure
+    if type(figure).draw is not Figure.draw or "draw" in vars(figure):
+        return False
     if _DRAWN not in vars(canvas) or getattr(canvas, "_lastKey", None) != (*figure.bbox.size, figure.dpi):
         return False
     layout = figure.get_layout_engine()
     return (layout is None or type(layout).__name__ == "PlaceHolderLayoutEngine") and not canvas.callbacks.callbacks.get("draw_event")
+
+
+def _has_other_colours(options):
+    """Whether a picture was saved with other colours around it than the figure's."""
+    from matplotlib import rcParams
+
+    for name in "facecolor", "edgecolor":
+        colour = options.get(name)
+        if colour is None:
+            colour = rcParams[f"savefig.{name}"]
+        if not isinstance(colour, str) or colour != "auto":
+            return True
+    return False
 
 
 def _save_figures(agg):
@@ -346,6 +365,8 @@ def _save_figures(agg):
             _add_data(self.figure, kwargs, kwargs.get("format") or os.path.splitext(filename)[1][1:] or "png")
         vars(self).pop(_DRAWN, None)
         result = print_figure(self, filename, *args, **kwargs)
+        if args or _has_other_colours(kwargs):
+            vars(self).pop(_DRAWN, None)  # the canvas has the picture's colours now, and not the figure's
         self.figure._glovebox_saved = filename
         return result
 

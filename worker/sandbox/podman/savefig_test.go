@@ -56,6 +56,9 @@ func TestSavefigDrawsOnce(t *testing.T) {
 		{"tight layout", `plt.plot([1, 2]); plt.tight_layout(); n = drawn; plt.savefig("a.png"); print(drawn - n, shows_itself())`, "2 True"},
 		{"a listener", `plt.plot([1, 2]); plt.gcf().canvas.mpl_connect("draw_event", lambda event: print("drawn", end=" ")); plt.savefig("a.png"); print(drawn)`, "drawn drawn 2"},
 		{"another canvas", "class C(FigureCanvasAgg): pass\nC(plt.gcf()); plt.plot([1, 2]); plt.savefig('a.png'); print(drawn)", "2"},
+		{"a drawing of its own", `plt.plot([1, 2]); plt.gcf().canvas.draw = lambda *a, **k: print("mine", end=" "); plt.savefig("a.png"); print(drawn)`, "mine 1"},
+		{"pixels held", `plt.plot([1, 2]); plt.gcf().canvas.draw(); a = np.asarray(plt.gcf().canvas.buffer_rgba()); plt.savefig("a.png", transparent=True); print(a[0, 0, 3], drawn)`, "255 3"},
+		{"not stale", `plt.plot([1, 2]); plt.savefig("a.png"); print(plt.gcf().stale, drawn)`, "False 1"},
 		{"another savefig", "save, plt.savefig = plt.savefig, lambda *a, **k: save(*a, **k)\nplt.plot([1, 2]); plt.savefig('a.png'); print(drawn)", "2"},
 		{"the figure's", `plt.plot([1, 2]); plt.gcf().savefig("a.png", dpi=50); print(plt.gcf().canvas.renderer.width, drawn)`, "320.0 1"},
 		{"the same bytes", `plt.plot([1, 2]); plt.savefig("a.png"); plt.gcf().savefig("b.png"); plt.gcf().canvas.draw(); plt.savefig("c.png")

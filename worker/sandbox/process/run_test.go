@@ -178,6 +178,32 @@ func TestOnTests(t *testing.T) {
 	}
 }
 
+// TestOnTestsBehindLockedDoors: a program that keeps everybody out of its directories has no later run fail.
+func TestOnTestsBehindLockedDoors(t *testing.T) {
+	t.Parallel()
+	const acl = `import os, struct; os.setxattr("/work", "system.posix_acl_default", struct.pack("<IHHIHHIHHI", 2, 1, 0, 2**32 - 1, 4, 0, 2**32 - 1, 32, 0, 2**32 - 1))`
+	for name, lock := range map[string]string{
+		"mode":                  "chmod 500 /work /tmp /dev/shm",
+		"access control's list": "/usr/bin/python3 -c '" + acl + "'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := bash("stat -c %a /work /tmp /dev/shm | tr '\n' ' '; rm -r /work/*; " + lock)
+			var outcomes []sandbox.TestOutcome
+			p.Tests = graded{&[]string{"a\n", "b\n", "c\n"}, &outcomes}
+			_, k := run(t, p)
+			for i, o := range outcomes {
+				if o.Status != job.Succeeded {
+					t.Errorf("test %d: got %q, stderr %q", i, o.Status, k.stderr.String())
+				}
+			}
+			if got, want := k.stdout.String(), strings.Repeat("1777 1777 1777 ", 3); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 // TestCancel: a run ends with its context, whatever the sink waits for, and nothing of it is left.
 func TestCancel(t *testing.T) {
 	t.Parallel()
