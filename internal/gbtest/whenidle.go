@@ -19,6 +19,8 @@ const (
 	// look is over what time the processors are looked at, and enough the share of it for which one must have had nothing to do.
 	look   = time.Second
 	enough = 0.7
+	// spareMB is how much memory has to be available, in MiB, for one more than always: a machine that swaps has idle processors, too.
+	spareMB = 2048
 )
 
 // ManyWait has tests go on as [WhenIdle] lets them, always as many as there are processors and beyond more, unless the command
@@ -31,7 +33,7 @@ func ManyWait(beyond int) {
 	}
 }
 
-// WhenIdle has a test go on when one of the processors has had nothing to do for most of a second, or at once where fewer tests
+// WhenIdle has a test go on when one of the processors has had nothing to do for most of a second and there is memory, or at once where fewer tests
 // of this process go on than always may. So a test that waits holds up no other. But where all compute, or something else on
 // the machine does, there are no more than that: more sandboxes than processors take longer than one after the other.
 // It is to be called before the test starts anything. A subtest has its parent's place, unless another subtest has it.
@@ -154,7 +156,7 @@ func (p *places) whenIdle(nobody <-chan struct{}) {
 		}
 		idle := idleTime() - before
 		p.mu.Lock()
-		p.letIn(idle.Seconds() >= enough*time.Since(began).Seconds())
+		p.letIn(idle.Seconds() >= enough*time.Since(began).Seconds() && availableMB() >= spareMB)
 		p.mu.Unlock()
 	}
 }
@@ -177,4 +179,19 @@ func idleTime() time.Duration {
 		return 0
 	}
 	return time.Duration(n) * 10 * time.Millisecond
+}
+
+// availableMB is how much memory of this machine, in MiB, is available; 0 where it does not say.
+func availableMB() int64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	_, of, _ := strings.Cut(string(b), "\nMemAvailable:")
+	kB, _, _ := strings.Cut(strings.TrimSpace(of), " ")
+	n, err := strconv.ParseInt(kB, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n >> 10
 }

@@ -56,3 +56,10 @@ func TestIdleTime(t *testing.T) {
 		t.Errorf("got %s, then %s", before, idleTime())
 	}
 }
+
+func TestAvailableMemory(t *testing.T) {
+	t.Parallel()
+	if n := availableMB(); n < 16 || n > 64<<20 {
+		t.Errorf("got %d MiB", n)
+	}
+}
