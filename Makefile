@@ -260,17 +260,18 @@ fuzz: ## each fuzz target for FUZZTIME (1m)
 # Everything of a release is compiled, and compressed, by one version of Go: that of infra/setup.sh.
 release release-check release-key: export GOTOOLCHAIN = go$(shell sed -n 's/^readonly go_version=\([0-9.]*\).*/\1/p' infra/setup.sh)
 RELEASE_ARCHS ?= amd64,arm64
+# What is in it already, which has to be a release, is deleted.
 RELEASE_OUT ?= bin/release
 releaser := $(static) go run ./infra/release
 
-release: bin/nfpm-$(NFPM_VERSION) ## make a release of the last commit, into bin/release/, signed with GLOVEBOX_RELEASE_KEY
-	$(call timed,release,$(releaser) -nfpm bin/nfpm-$(NFPM_VERSION) -arch $(RELEASE_ARCHS) -out $(RELEASE_OUT))
+release: bin/nfpm-$(NFPM_VERSION) ## make a release of the last commit, into RELEASE_OUT (bin/release/), in place of what is there, signed with GLOVEBOX_RELEASE_KEY
+	$(call timed,release,$(releaser) -nfpm bin/nfpm-$(NFPM_VERSION) -arch $(RELEASE_ARCHS) -out '$(RELEASE_OUT)')
 
 # In another directory, with none of what Go has compiled.
-release-check: ## make the release in bin/release/ once more in a new clone, compare all bytes, and start its programs, also those for another kind of machine
+release-check: ## make the release in RELEASE_OUT (bin/release/) once more in a new clone, compare all bytes, and start its programs, also those for another kind of machine
 	$(call timed,release once more,dir=$$(mktemp -d) && trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT && git clone -q . "$$dir/again" && \
-	GOCACHE="$$dir/cache" $(MAKE) --no-print-directory -C "$$dir/again" release && diff -r bin/release "$$dir/again/bin/release" && \
-	infra/release/starts.sh bin/release)
+	GOCACHE="$$dir/cache" $(MAKE) --no-print-directory -C "$$dir/again" release RELEASE_OUT=bin/release && diff -r '$(RELEASE_OUT)' "$$dir/again/bin/release" && \
+	infra/release/starts.sh '$(RELEASE_OUT)')
 
 release-key: ## print the public key of GLOVEBOX_RELEASE_KEY, as "glovebox verify --keys" reads it
 	@$(releaser) -key

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes this machine all of Glovebox: Redis, an S3 server, the api and a worker, each with a user of
 # its own, and TLS by Caddy where a domain is named. Idempotent; run again with a newer archive it
-# upgrades: the worker drains, and jobs that are queued wait.
+# upgrades: the worker drains, and jobs that are queued wait. From the source tree, stop the worker first.
 #
 #   infra/install.sh                          on loopback: nothing is open to the network, or stays so
 #   infra/install.sh --domain NAME            at https://NAME, with a certificate of Let's Encrypt

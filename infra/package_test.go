@@ -116,6 +116,21 @@ func TestPackageBesideWorkerHost(t *testing.T) {
 	}
 }
 
+// TestPurgeBesideWorkerHost: a purge leaves what worker-host.sh has installed since the package was removed.
+func TestPurgeBesideWorkerHost(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	m.write("etc/systemd/system/glovebox-podman.service", "[Service]\n")
+	out, err := m.try("./postrm", "purge")
+	if err != nil || !strings.Contains(out, "infra/worker-host.sh") {
+		t.Errorf("got %v, want it to say what it keeps:\n%s", err, out)
+	}
+	if m.read("etc/glovebox/worker.env") == "" {
+		t.Error("it takes the settings away")
+	}
+}
+
 // TestArchiveOfRelease: where a release's archive has no images, they are built on the host, by the
 // glovebox that the archive has.
 func TestArchiveOfRelease(t *testing.T) {

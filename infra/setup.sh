@@ -8,6 +8,7 @@
 #   infra/setup.sh --from DIR        what sandboxes need, from a release's archive or a directory that
 #                                    worker-host.sh --pack filled: of these nothing is built; images
 #                                    are only where DIR has none, as a release's archive
+#   infra/setup.sh --images-from DIR of that only the packages and images, beside a worker that runs
 #
 # For Debian 12 and 13 and Ubuntu 24.04, as root, or as a user with sudo. What it
 # installs outside the distribution's packages lies in /usr/local/lib/glovebox; when
@@ -34,11 +35,16 @@ readonly build_packages="$image_packages redis-server git make gcc libc6-dev"
 images=yes
 runtimes=() # the core
 from=
+only_images=
 case ${1:-}:$# in
 :0) ;;
 --no-images:1) images= ;;
 --runtimes:2) read -ra runtimes <<<"$2" ;;
 --from:2) from=$(cd "$caller_dir" && readlink -f "$2") ;;
+--images-from:2)
+    from=$(cd "$caller_dir" && readlink -f "$2")
+    only_images=yes
+    ;;
 *)
     sed -n '2,/^set/{/^set/d;s/^# \?//p}' "$0" >&2
     exit 2
@@ -361,6 +367,11 @@ PATH=$GLOVEBOX_LIB/go/bin:$PATH
 
 start=$(now)
 setup_packages
+if [ -n "$only_images" ]; then
+    find_podman_user || exit 1
+    load_images
+    exit
+fi
 as_root install -d -m 755 $GLOVEBOX_LIB
 if [ -n "$from" ]; then
     for command in runsc glovebox-runtime glovebox-agent; do install_packed $command; done

@@ -105,17 +105,25 @@ podman_parts() {
 }
 
 # drain_worker stops a worker before programs that it uses are replaced by others: all of them have to be of
-# one version. What runs may end, the rest waits, until the new one is started.
+# one version. What runs may end, the rest waits, until the new one is started. The images, which take minutes,
+# come before.
 drain_worker() {
     local program
     systemctl --quiet is-active glovebox-worker.service || return 0
     for program in runsc glovebox-runtime glovebox-agent; do
         cmp -s "$from/lib/$program" "$GLOVEBOX_LIB/$program" || {
+            infra/setup.sh --images-from "$from"
+            trap say_stopped EXIT
             systemctl stop glovebox-worker.service
             say drained "glovebox-worker.service"
             return
         }
     done
+}
+
+# say_stopped is what happens when the run ends after the worker was stopped and before it was started.
+say_stopped() {
+    say "to do" "glovebox-worker is stopped, as this run did not come to its end: mend what is said above and run it again" >&2
 }
 
 # There from before the first change until all that runs is what is installed. With the
@@ -172,6 +180,7 @@ install_host() {
     fi
     systemctl start glovebox-podman.socket
     begin glovebox-worker.service /etc/glovebox/worker.env "$restart_worker"
+    trap - EXIT
     if [ -n "$api" ]; then
         put_settings api.env infra/settings/api.env
         install_units glovebox-api.service

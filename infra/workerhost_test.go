@@ -77,6 +77,46 @@ func TestUpgradeDrains(t *testing.T) {
 	}
 }
 
+// TestUpgradeDrainsLate: images, which take minutes, come before the worker is stopped, and where a run ends while it
+// is, it says so.
+func TestUpgradeDrainsLate(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	install := []string{"infra/worker-host.sh", "--from", "pack"}
+	const drain, stopped = "systemctl stop glovebox-worker.service", "glovebox-worker is stopped"
+	m.pack("one")
+	m.run(install...)
+
+	m.pack("two")
+	m.stub("podman", `case "$*" in "image exists"*) [ -e /run/loaded ]; exit ;; load*) echo interrupted >&2; exit 1 ;; esac`+"\n"+stubs["podman"])
+	out, err := m.try(install...)
+	if err == nil || !strings.Contains(out, "interrupted") {
+		t.Fatalf("the images are loaded: %v\n%s", err, out)
+	}
+	if strings.Contains(m.asked(), drain) || strings.Contains(out, stopped) {
+		t.Errorf("where images can't be loaded, the worker is stopped:\n%s\n%s", m.asked(), out)
+	}
+
+	m.stub("podman", `case "$*" in "image exists"*) [ -e /run/loaded ]; exit ;; load*) touch /run/loaded ;; info*) echo interrupted >&2; exit 1 ;; esac`+"\n"+stubs["podman"])
+	out, err = m.try(install...)
+	if err == nil || !strings.Contains(out, "interrupted") {
+		t.Fatalf("podman info didn't fail: %v\n%s", err, out)
+	}
+	load, stop := strings.Index(m.asked(), "podman load"), strings.Index(m.asked(), drain)
+	if load < 0 || stop < load {
+		t.Errorf("images come at %d, the stop at %d, of\n%s", load, stop, m.asked())
+	}
+	if !strings.Contains(out, stopped) {
+		t.Errorf("it doesn't say that the worker is stopped:\n%s", out)
+	}
+
+	m.stub("podman", stubs["podman"])
+	if out := m.run(install...); strings.Contains(out, stopped) {
+		t.Errorf("a run that came to its end says\n%s", out)
+	}
+}
+
 // TestPackOfUnknownRuntime: a name that no runtime has is refused before anything is packed.
 func TestPackOfUnknownRuntime(t *testing.T) {
 	t.Parallel()

@@ -64,6 +64,16 @@ for part in $parts; do
 done
 wanted() { [[ " $parts " == *" $1 "* ]]; }
 
+kit=$work/kit # all that machines get; one of them gets a part
+# release_is_due: has a release to be made, as there is none of the last commit?
+release_is_due() {
+    { wanted archive || wanted packages; } && [ -z "${RELEASE:-}" ] &&
+        [ "$(cat "$kit/release/commit" 2>/dev/null)" != "$(git rev-parse HEAD)" ]
+}
+if release_is_due && [ -n "$(git status --porcelain)" ]; then
+    fail "archive and packages install a release of the last commit, and the tree has changes: commit, or name other parts with ONLY="
+fi
+
 image=$work/image
 made=$(sum e2e/vm/image.sh e2e/vm/packages.txt e2e/vm/root)
 if [ "$(cat "$image/made" 2>/dev/null)" != "$made" ]; then
@@ -77,7 +87,6 @@ fi
 
 # ---- what machines get ------------------------------------------------------------
 
-kit=$work/kit # all of it; a machine gets a part
 runtimes=(bash)
 chart=${CHART:-python}
 ! wanted archive || runtimes+=("$chart")
@@ -98,11 +107,10 @@ commit_of() {
     rm -f "$program"
 }
 if wanted archive || wanted packages; then
-    made=$(cat "$kit/release/commit" 2>/dev/null || true)
     if [ -n "${RELEASE:-}" ]; then
         rm -rf "$kit/release"
         cp -r "$RELEASE" "$kit/release"
-    elif [ "$made" != "$(git rev-parse HEAD)" ]; then
+    elif release_is_due; then
         say "make a release of $(git rev-parse HEAD)"
         rm -rf "$kit/release"
         make --no-print-directory release RELEASE_ARCHS=amd64 RELEASE_OUT="$kit/release"
@@ -214,7 +222,7 @@ of_archive() {
     take_pack
     take images "$(image_of bash)" "$(image_of "$chart")"
     echo "$chart" >"$payload/draws"
-    take_release '*.tar.gz'
+    take_release '*_linux_amd64.tar.gz'
     boot archive "$disk"
     rm -f "$disk"
 }
@@ -222,7 +230,7 @@ of_archive() {
 of_packages() {
     fresh packages
     payload packages packages
-    take_release '*.deb'
+    take_release '*_amd64.deb'
     take_versitygw
     take_bucket
     boot packages "$disk"

@@ -42,6 +42,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	// A directory whose name has a space, and isn't quoted, would be another one, which is deleted.
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q: want flags alone: where a directory's name has a space, quote it", flags.Args())
+	}
 	// It signs: openssl rand -base64 32 makes one. A wrong one is found before minutes of compiling.
 	var signer *attest.Signer
 	if seed := getenv("GLOVEBOX_RELEASE_KEY"); seed != "" {

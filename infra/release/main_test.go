@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,5 +32,22 @@ func TestReplaceable(t *testing.T) {
 	write(sumsFile)
 	if err := replaceable(dir); err != nil {
 		t.Errorf("an older release: %v", err)
+	}
+}
+
+// TestArguments: what is no flag may be the rest of a directory's name: nothing is made, and nothing deleted.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	older := filepath.Join(out, sumsFile)
+	if err := os.WriteFile(older, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), []string{"-out", out, "of mine"}, func(string) string { return "" }, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "of mine") {
+		t.Errorf("got %v, want an error that names it", err)
+	}
+	if _, err := os.Stat(older); err != nil {
+		t.Error(err)
 	}
 }

@@ -27,7 +27,7 @@ doctor_is_content "of the packages"
 echo 'echo "hello from $(uname -r)"' | run hello
 equal "a job" "$(result hello status) $(result hello stdout) $(result hello limits_enforced)" "succeeded hello from 4.19.0-gvisor hard"
 is_bounded "of the packages"
-equal "pulled again, nothing changes" "$(glovebox runtimes pull bash 2>&1 | grep -c 'pulled')" 0
+equal "pulled again, nothing changes" "$(glovebox runtimes pull bash 2>&1 | grep -c ' there: bash@')" 1
 
 # ---- an upgrade while jobs run -----------------------------------------------------
 

@@ -21,10 +21,10 @@ snapshots
 # ---- limits ----------------------------------------------------------------------
 
 # restored NAME [FLAG…] is run, in a sandbox that goes on from the snapshot: the first that is free may be another.
-went_on() { run "$@" --runtime node <"/root/$1.js" && [ "$(result "$1" runtime.snapshot)" != null ]; }
+went_on() { run "$@" --runtime node <"/root/$1.js" && [[ $(result "$1" runtime.snapshot) =~ ^[0-9a-f]{64}$ ]]; }
 restored() {
     cat >"/root/$1.js"
-    await went_on "$@"
+    await went_on "$@" || fail "$1: no run went on from the snapshot"
 }
 restored plain <<'JS'
 console.log(require("mathjs").add(20, 22), require("fs").readFileSync("/proc/version", "utf8").split(" ")[2])
@@ -112,7 +112,7 @@ done
 fork=$(glovebox session fork "$session" 2>>"$out/session.err") || fail "session fork: $(tail -n 1 "$out/session.err")"
 equal "it goes on where it was" "$(executes "$session" 'x=100; echo $((x + y)) $PWD')" "107 /tmp"
 equal "its fork has what it had before" "$(executes "$fork" 'echo $((x * y)) $PWD')" "42 /tmp"
-await paused "$session" # so that the cgroup is the fork's
+await paused "$session" || fail "the session is not paused" # it is, so the cgroup is the fork's
 executes "$fork" 'for i in {1..30000}; do :; done; sleep 8' >/dev/null &
 check "the kernel bounds a fork" await has_leaf 37000
 leaf=$(leaf_of 37000)

@@ -13,13 +13,13 @@ batch_ended() { [ "$(counted status)" = completed ]; }
 told_of() { jq -r "select(.verified) | \"\(.id) \(.event.data.id)\"" "$out/hooks.jsonl" | sort -u | cut -d' ' -f2 | grep -Fxf <(jq -r .id "$out/results.jsonl") | sort | uniq -c | awk '{ print $1 }' | sort | uniq -c | xargs; }
 all_told() { [ "$(told_of)" = "$jobs 1" ]; }
 
-# upgrade SECONDS INSTALLER… runs a batch, whose jobs take so long except for the first two, and upgrades
-# meanwhile. It leaves how many workers have had a part in workers.
+# upgrade JOBS SECONDS INSTALLER… runs a batch of so many jobs, which take so long except for the first two, and
+# upgrades meanwhile. It leaves how many workers have had a part in workers.
 upgrade() {
-    local seconds=$1 program invocation
-    shift
-    jobs=10
-    seq $jobs | jq -c --arg hook "$hook" "{runtime: \"bash\", source: \"sleep \(if . <= 2 then 1 else $seconds end); echo \(. * 7)\", limits: {wall_ms: 300000}, callback: {url: \$hook}}" >/root/batch.jsonl
+    local seconds=$2 program invocation
+    jobs=$1
+    shift 2
+    seq "$jobs" | jq -c --arg hook "$hook" "{runtime: \"bash\", source: \"sleep \(if . <= 2 then 1 else $seconds end); echo \(. * 7)\", limits: {wall_ms: 300000}, callback: {url: \$hook}}" >/root/batch.jsonl
     sums >"$out/sums-before.txt"
     invocation=$(systemctl show -P InvocationID glovebox-worker)
     batch=$(glovebox batch submit --no-wait --callback "$hook" /root/batch.jsonl 2>"$out/batch.err") || fail "batch submit: $(cat "$out/batch.err")"
@@ -47,12 +47,12 @@ upgrade() {
 }
 
 # The first try may be over before a slow machine has put the programs in place: then the jobs take
-# longer, and the way is back.
+# longer, fewer so that they end within await's bound one after the other, and the way is back.
 ln -s ../images pack/images
-upgrade 60 pack/infra/install.sh
+upgrade 10 60 pack/infra/install.sh
 if [ "$workers" = 1 ]; then
     echo "the batch was over before the new worker: once more, with longer jobs"
-    upgrade 280 "$archive/infra/install.sh"
+    upgrade 6 240 "$archive/infra/install.sh"
 fi
 equal "workers that have had a part in the batch" "$workers" 2
 equal "messages that were rejected" "$(jq -c 'select(.verified | not)' "$out/hooks.jsonl" | wc -l)" 0
