@@ -230,7 +230,7 @@ type Summary struct {
 	// Placement are the labels that its worker has to have, those of the tenant's terms among them.
 	Placement Labels `json:"placement,omitempty" doc:"Labels that its worker has to have."`
 	// Waits is why a queued job waits, where it is not only for its turn; "" otherwise.
-	Waits string `json:"waits,omitempty" doc:"Of a queued job: what it waits for, where that is not only its turn." example:"no worker that lives has the labels gpu=yes"`
+	Waits string `json:"waits,omitempty" doc:"Of a queued job: what it waits for, where that is not only its turn." example:"no worker that takes jobs has the labels gpu=yes"`
 	// Hold says why the job is [Held]; nil of any other.
 	Hold *Hold `json:"hold,omitempty" doc:"Of a job that is held: why, and until when."`
 }

@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -33,7 +35,7 @@ func (w *Worker) followPools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pools := servedPools(w.Labels, w.Only, slices.Sorted(maps.Keys(used)))
+	pools, unserved := servedPools(w.Labels, w.Only, slices.Collect(maps.Keys(used)))
 	w.mu.Lock()
 	same := slices.Equal(pools, w.pools)
 	w.pools = pools
@@ -41,12 +43,13 @@ func (w *Worker) followPools(ctx context.Context) error {
 	if same {
 		return nil
 	}
-	w.Log.Info("worker serves other placements than before", "worker", w.ID, "placements", pools)
-	if err := w.sayOffers(ctx); err != nil {
-		return err
+	if unserved > 0 {
+		w.Log.Warn("worker serves not all placements in use that it has the labels for: there are too many", "worker", w.ID, "served", len(pools), "unserved", unserved)
 	}
+	w.Log.Info("worker serves other placements than before", "worker", w.ID, "placements", pools)
+	// All of it is done in any case: the next look finds the same placements, and does nothing.
 	w.restartConsumer()
-	return w.sessions.serve(w.sessionQueues())
+	return errors.Join(w.sayOffers(ctx), w.sessions.serve(w.sessionQueues()))
 }
 
 // lookForPools is followPools, for somebody who has said that there are others.
@@ -59,8 +62,9 @@ func (w *Worker) lookForPools() {
 }
 
 // servedPools are the placements, of those in use, that a worker with such labels serves. One that is kept for some jobs serves the least that
-// these name in any case, so that it has a queue.
-func servedPools(labels job.Labels, only, used []string) (pools []string) {
+// these name in any case, so that it has a queue. Of more than mostPools it serves those with the fewest labels;
+// unserved is how many it leaves.
+func servedPools(labels job.Labels, only, used []string) (pools []string, unserved int) {
 	if len(only) > 0 {
 		least := job.Labels{}
 		for _, key := range only {
@@ -68,13 +72,25 @@ func servedPools(labels job.Labels, only, used []string) (pools []string) {
 		}
 		pools = append(pools, least.String())
 	}
+	type served struct {
+		placement string
+		labels    int
+	}
+	var found []served
 	for _, placement := range used {
 		wants, err := job.ParseLabels(placement, job.MaxPlacement)
-		if err == nil && len(wants) > 0 && labels.Serves(wants, only) && !slices.Contains(pools, placement) && len(pools) < mostPools {
-			pools = append(pools, placement)
+		if err == nil && len(wants) > 0 && labels.Serves(wants, only) && !slices.Contains(pools, placement) {
+			found = append(found, served{placement, len(wants)})
 		}
 	}
-	return pools
+	slices.SortFunc(found, func(a, b served) int {
+		return cmp.Or(cmp.Compare(a.labels, b.labels), cmp.Compare(a.placement, b.placement))
+	})
+	may := min(len(found), mostPools-len(pools))
+	for _, f := range found[:may] {
+		pools = append(pools, f.placement)
+	}
+	return pools, len(found) - may
 }
 
 // sayOffers says for which jobs this worker has a runtime or image: for those without a placement, unless it is kept for others, and for

@@ -209,9 +209,10 @@ func New(c Config) (*Worker, error) {
 		}
 		c.Metrics.Warm(r.Name, func() int { return c.Sandboxes.WarmOf(r.Image()) }, func() int { return c.Sandboxes.PreloadedOf(r.Image()) })
 	}
+	pools, _ := servedPools(c.Labels, c.Only, nil)
 	return &Worker{
 		Config: c, memory: newBudget(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: servedPools(c.Labels, c.Only, nil), wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
+		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: pools, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
 	}, nil
 }
 

@@ -15,13 +15,19 @@ import (
 // heldJob creates a job that waits an hour for a decision.
 func (s *Store) heldJob(t *testing.T, spec job.Spec) Record {
 	t.Helper()
+	return s.heldFor(t, spec, time.Hour)
+}
+
+// heldFor creates a job that waits that long for a decision.
+func (s *Store) heldFor(t *testing.T, spec job.Spec, wait time.Duration) Record {
+	t.Helper()
 	spec.Runtime = "bash"
 	id := job.NewID("default")
 	text, err := job.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := &Held{Hold: job.Hold{Rule: "rule", ExpiresAt: s.now().Add(time.Hour), InputHash: HashInput(id, text)}, By: "token"}
+	held := &Held{Hold: job.Hold{Rule: "rule", ExpiresAt: s.now().Add(wait), InputHash: HashInput(id, text)}, By: "token"}
 	created, err := s.CreateMany(t.Context(), "default", []NewJob{{ID: id, Spec: spec, JSON: text, Hold: held}})
 	if err != nil || created[0].Err != nil {
 		t.Fatal(err, created)

@@ -20,7 +20,8 @@ import (
 const (
 	// mostPools is how many placements the jobs and sessions of a tenant may have within poolLife: each has queues that workers ask.
 	mostPools = 16
-	// poolLife is how long a placement is known after its last job: until then the next one of it needs no look of the sweeper.
+	// poolLife is how long a placement is known after its last job: until then the next one of it needs no look of the sweeper. As long as jobs of
+	// the tenant wait for their time or for approval it is known, too.
 	poolLife = 24 * time.Hour
 )
 
@@ -62,7 +63,7 @@ func (s *Store) notePool(ctx context.Context, tenant string, placement job.Label
 }
 
 // shareOutPools gives each tenant that has jobs with placements its windows, says which pools are in use, and returns the list with
-// those of these tenants that have a backlog in a pool. Where nobody has a placement it costs one command.
+// those of these tenants, which are sorted, that have a backlog in a pool. Where nobody has a placement it costs one command.
 func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []waitingTenant) (_ []waitingTenant, errs []error, err error) {
 	pooled, err := s.rdb.ZRange(ctx, pooledKey, 0, -1).Result()
 	if redisconn.WrongType(err) {
@@ -71,7 +72,10 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 	if err != nil {
 		return list, nil, fmt.Errorf("list tenants whose jobs have placements: %w", err)
 	}
-	pooled = slices.DeleteFunc(pooled, func(t string) bool { return !slices.Contains(tenants, t) })
+	pooled = slices.DeleteFunc(pooled, func(t string) bool {
+		_, listed := slices.BinarySearch(tenants, t)
+		return !listed
+	})
 	if len(pooled) == 0 {
 		return list, nil, nil
 	}
@@ -79,21 +83,20 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 	if err != nil {
 		return list, nil, fmt.Errorf("list workers: %w", err)
 	}
-	wants := make([]poolWants, 0, len(pooled))
+	var read poolsRead
 	for some := range slices.Chunk(pooled, redisconn.AtOnce) {
-		read, failed, err := s.readPools(ctx, some)
-		if errs = append(errs, failed...); err != nil {
-			return list, errs, err
+		if err := s.readPools(ctx, some, &read); err != nil {
+			return list, read.errs, err
 		}
-		wants = append(wants, read...)
 	}
+	wants, errs := read.wants, read.errs
 	others := int64(0) // tenants with a backlog, all of whose jobs go anywhere
 	for _, t := range list {
 		if t.backlogged && !slices.ContainsFunc(wants, func(w poolWants) bool { return w.tenant == t.tenant }) {
 			others++
 		}
 	}
-	if err := s.keepPooled(ctx, wants); err != nil {
+	if err := s.keepPooled(ctx, wants, read.failed); err != nil {
 		return list, errs, err
 	}
 	windows := sharePools(workers, wants, others)
@@ -119,8 +122,16 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 	return list, errs, s.Fleet.SetPools(ctx, used)
 }
 
-// readPools reads what these tenants want of pools, and leaves those out of which it can't.
-func (s *Store) readPools(ctx context.Context, tenants []string) (wants []poolWants, errs []error, err error) {
+// poolsRead is what is known of tenants that have jobs with placements.
+type poolsRead struct {
+	wants []poolWants
+	// failed are tenants of which it can't be read, each with one of errs.
+	failed []string
+	errs   []error
+}
+
+// readPools reads what these tenants want of pools.
+func (s *Store) readPools(ctx context.Context, tenants []string, to *poolsRead) error {
 	pipe := s.rdb.Pipeline()
 	pools, common, terms := make([]*redis.ZSliceCmd, len(tenants)), make([]*redis.IntCmd, len(tenants)), make([]*redis.StringCmd, len(tenants))
 	for i, t := range tenants {
@@ -128,57 +139,108 @@ func (s *Store) readPools(ctx context.Context, tenants []string) (wants []poolWa
 		common[i], terms[i] = pipe.Exists(ctx, commonBacklogs(t)...), pipe.HGet(ctx, tenantKey(t), "terms")
 	}
 	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
-		return nil, nil, fmt.Errorf("read the placements of tenants' jobs: %w", err)
+		return fmt.Errorf("read the placements of tenants' jobs: %w", err)
 	}
+	lists := make([]poolList, 0, len(tenants))
 	for i, tenant := range tenants {
-		w := poolWants{tenant: tenant, common: common[i].Val() > 0}
+		l := poolList{wants: poolWants{tenant: tenant, common: common[i].Val() > 0}, entries: pools[i].Val()}
 		text, termsErr := terms[i].Bytes()
 		if errors.Is(termsErr, redis.Nil) {
 			termsErr = nil
 		} else if termsErr == nil {
-			termsErr = json.Unmarshal(text, &w.terms)
+			termsErr = json.Unmarshal(text, &l.wants.terms)
 		}
 		if err := cmp.Or(pools[i].Err(), termsErr); err != nil {
-			errs = append(errs, fmt.Errorf("read the placements of the jobs of tenant %s: %w", tenant, err))
+			to.failed = append(to.failed, tenant)
+			to.errs = append(to.errs, fmt.Errorf("read the placements of the jobs of tenant %s: %w", tenant, err))
 			continue
 		}
-		if err := s.readPoolsOf(ctx, &w, pools[i].Val()); err != nil {
-			return nil, errs, err
-		}
-		wants = append(wants, w)
+		lists = append(lists, l)
 	}
-	return wants, errs, nil
+	for some := range slices.Chunk(lists, poolListsAtOnce) {
+		if err := s.readPoolLists(ctx, some); err != nil {
+			return err
+		}
+	}
+	for _, l := range lists {
+		to.wants = append(to.wants, l.wants)
+	}
+	return nil
 }
 
-// readPoolsOf reads what a tenant has in each of its pools, and forgets those that nobody has used for long.
-func (s *Store) readPoolsOf(ctx context.Context, w *poolWants, entries []redis.Z) error {
+// poolListsAtOnce is of how many tenants readPoolLists makes one pipeline: some 1,000 commands.
+const poolListsAtOnce = redisconn.AtOnce / mostPools
+
+// poolList is what a tenant's key pools has, and what becomes of it.
+type poolList struct {
+	entries []redis.Z
+	wants   poolWants
+}
+
+// readPoolLists reads what tenants have in each of their pools, and forgets those that nobody has used for long. While any job waits for its time
+// or for approval it forgets none: that job may be for the pool, and nobody looks at it again before it is in the backlog.
+func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
+	type counts struct{ backlogs, held *redis.IntCmd }
 	pipe := s.rdb.Pipeline()
-	backlogs, held := make([]*redis.IntCmd, len(entries)), make([]*redis.IntCmd, len(entries))
-	for i, e := range entries {
-		placement, _ := e.Member.(string)
-		backlogs[i], held[i] = pipe.Exists(ctx, poolBacklogs(w.tenant, placement)...), pipe.SCard(ctx, placedKey(w.tenant, placement))
+	pools, waiting := make([][]counts, len(lists)), make([][]*redis.IntCmd, len(lists))
+	for i, l := range lists {
+		tenant := l.wants.tenant
+		waiting[i] = []*redis.IntCmd{pipe.ZCard(ctx, laterKey(tenant)), pipe.ZCard(ctx, approvalsKey(tenant))}
+		for _, e := range l.entries {
+			placement, _ := e.Member.(string)
+			pools[i] = append(pools[i], counts{pipe.Exists(ctx, poolBacklogs(tenant, placement)...), pipe.SCard(ctx, placedKey(tenant, placement))})
+		}
 	}
 	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
-		return fmt.Errorf("look at the pools of tenant %s: %w", w.tenant, err)
+		return fmt.Errorf("look at the pools of tenants: %w", err)
 	}
-	old, gone := float64(ms(s.now().Add(-poolLife))), []any{}
-	for i, e := range entries {
-		p := wantedPool{backlogged: backlogs[i].Val() > 0, held: held[i].Val()}
-		p.placement, _ = e.Member.(string)
-		var err error
-		p.labels, err = job.ParseLabels(p.placement, job.MaxPlacement)
-		if err == nil && (p.backlogged || p.held > 0 || e.Score > old) {
+	now := s.now()
+	old := ms(now.Add(-poolLife))
+	for i := range lists {
+		w := &lists[i].wants
+		// What a worker has spoiled may be anything.
+		waits := slices.ContainsFunc(waiting[i], func(n *redis.IntCmd) bool { return n.Val() > 0 || n.Err() != nil })
+		lapsed, used, spoiled := false, []redis.Z{}, []any{}
+		for k, e := range lists[i].entries {
+			p := wantedPool{backlogged: pools[i][k].backlogs.Val() > 0, held: pools[i][k].held.Val()}
+			p.placement, _ = e.Member.(string)
+			var err error
+			switch p.labels, err = job.ParseLabels(p.placement, job.MaxPlacement); {
+			case err != nil:
+				spoiled = append(spoiled, p.placement)
+				continue
+			case waits || p.backlogged || p.held > 0:
+				used = append(used, redis.Z{Score: float64(ms(now)), Member: p.placement})
+			case e.Score <= float64(old):
+				lapsed = true
+				continue
+			}
 			w.pools = append(w.pools, p)
-			continue
 		}
-		gone = append(gone, p.placement)
-	}
-	if len(gone) > 0 {
-		if err := s.rdb.ZRem(ctx, poolsKey(w.tenant), gone...).Err(); err != nil {
+		if err := s.forgetPools(ctx, w.tenant, lapsed, used, spoiled, old); err != nil {
 			return fmt.Errorf("forget pools of tenant %s: %w", w.tenant, err)
 		}
 	}
 	return nil
+}
+
+// forgetPools forgets what is spoiled, and, if any has lapsed, all that is not used and as old as that (ms). A pool that has got a job since is
+// not: that job has noted it anew.
+func (s *Store) forgetPools(ctx context.Context, tenant string, lapsed bool, used []redis.Z, spoiled []any, old int64) error {
+	if len(spoiled) > 0 {
+		if err := s.rdb.ZRem(ctx, poolsKey(tenant), spoiled...).Err(); err != nil {
+			return err
+		}
+	}
+	if !lapsed {
+		return nil
+	}
+	if len(used) > 0 {
+		if err := s.rdb.ZAddArgs(ctx, poolsKey(tenant), redis.ZAddArgs{XX: true, GT: true, Members: used}).Err(); err != nil {
+			return err
+		}
+	}
+	return s.rdb.ZRemRangeByScore(ctx, poolsKey(tenant), "-inf", strconv.FormatInt(old, 10)).Err()
 }
 
 // writeWindows writes what scripts go by that release jobs of these tenants. Without a sweeper it lapses, and no job with a placement is
@@ -204,9 +266,9 @@ func (s *Store) writeWindows(ctx context.Context, wants []poolWants, windows []p
 	return nil
 }
 
-// keepPooled goes on looking after these tenants, and forgets those that have had no placement for long. Whoever is about to create a job has
-// just noted its tenant.
-func (s *Store) keepPooled(ctx context.Context, wants []poolWants) error {
+// keepPooled goes on looking after these tenants, and those of which it can't be read what they want, and forgets others that have had no
+// placement for long. Whoever is about to create a job has just noted its tenant.
+func (s *Store) keepPooled(ctx context.Context, wants []poolWants, failed []string) error {
 	now := s.now()
 	var used []redis.Z
 	for _, w := range wants {
@@ -216,6 +278,9 @@ func (s *Store) keepPooled(ctx context.Context, wants []poolWants) error {
 	}
 	if len(used) == len(wants) { // nobody is to be forgotten
 		return nil
+	}
+	for _, tenant := range failed {
+		used = append(used, redis.Z{Score: float64(ms(now)), Member: tenant})
 	}
 	var err error
 	if len(used) > 0 {

@@ -26,7 +26,7 @@ func (v *validator) place(ctx context.Context, asked job.Labels) (job.Labels, er
 			Allowed: fmt.Sprintf("%d in all, of which these are %s", job.MaxPlacement, own),
 		}}
 	}
-	if len(asked) == 0 { // what the operator has tied it to may not be there yet
+	if len(both) == len(own) { // it asks for nothing else, and what the operator has tied it to may not be there yet
 		return both, nil
 	}
 	kept, err := v.client.records.KeptLabels(ctx)
@@ -38,14 +38,27 @@ func (v *validator) place(ctx context.Context, asked job.Labels) (job.Labels, er
 			return nil, job.Invalid{{Field: "placement." + key, Value: asked[key], Message: "is a label that the operator keeps for other tenants", Allowed: "another, or none"}}
 		}
 	}
-	kinds, err := v.client.records.Fleet.Kinds(ctx)
+	kinds, err := v.knownKinds(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("submit job: %w", err)
+		return nil, err
 	}
 	if !slices.ContainsFunc(kinds, func(w fleet.Slots) bool { return w.Serves(both) }) {
 		return nil, job.Invalid{{Field: "placement", Value: both.String(), Message: "has labels that no worker has had within a week, all of them", Allowed: placements(kinds, own, kept)}}
 	}
 	return both, nil
+}
+
+// knownKinds are the kinds of workers that there were within a week. They are read for the first job that names labels.
+func (v *validator) knownKinds(ctx context.Context) ([]fleet.Slots, error) {
+	if v.kindsRead {
+		return v.kinds, nil
+	}
+	kinds, err := v.client.records.Fleet.Kinds(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("submit job: %w", err)
+	}
+	v.kinds, v.kindsRead = kinds, true
+	return kinds, nil
 }
 
 // placements says which labels the tenant may name, for each kind of workers.

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
@@ -58,6 +60,7 @@ func TestPlacement(t *testing.T) {
 		"out of its pool":                     {"school", "pool=free", "", "is not what the operator has tied"},
 		"its own pool elsewhere":              {"school", "zone=a", "", "no worker has had"},
 		"a pool that is still to come":        {"early", "", "pool=tomorrow", ""},
+		"one that is to come, named":          {"early", "pool=tomorrow", "pool=tomorrow", ""},
 		"more of a pool that is to come":      {"early", "zone=a", "", "no worker has had"},
 	} {
 		asked, err := job.ParseLabels(c.asked, job.MaxPlacement)
@@ -103,5 +106,37 @@ func TestPlacementWaits(t *testing.T) {
 		if got, err := w.Client.Get(t.Context(), j.ID); err != nil || got.Waits != want || got.Placement.String() != "gpu=yes" {
 			t.Errorf("got %+v, %v, want %q", got.Summary, err, want)
 		}
+	}
+}
+
+// TestRegradeElsewhere: a submission is graded again where the tenant's jobs go by now, wherever it was graded.
+func TestRegradeElsewhere(t *testing.T) {
+	t.Parallel()
+	w, ctx := producertest.New(t, ""), t.Context()
+	w.Runtimes(t)
+	before, now := job.Labels{"pool": "old"}, job.Labels{"pool": "new"}
+	tenant, err := w.Client.CreateTenant(ctx, "default", job.Terms{Placement: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := storeProblem(t, w, "1", nil), storeProblem(t, w, "2", nil)
+	j, err := w.Client.Submit(ctx, job.Spec{Problem: from, Runtime: "python", Source: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, err := w.Worker.StartOn(ctx, j.ID, 1, record.Starter{ID: "worker-1", Labels: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.End(t, started, nil, nil)
+	if _, err := w.Client.SetTerms(ctx, "default", tenant.Revision, job.Terms{Placement: now}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := w.Client.Regrade(ctx, to, producer.RegradeRequest{From: from})
+	if err != nil || answer.Batch.Jobs != 1 || answer.Batch.Rejected != 0 {
+		t.Fatalf("got %+v, %v, want one job", answer, err)
+	}
+	if again, err := w.Client.Get(ctx, job.ItemID(answer.Batch.ID, 0)); err != nil || again.Placement.String() != now.String() {
+		t.Errorf("got %q, %v, want %q", again.Placement, err, now)
 	}
 }

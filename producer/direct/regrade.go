@@ -221,6 +221,7 @@ func (g *regrade) read(ctx context.Context, j record.Graded) (s submission, err 
 	before.Limits = g.validator.within(before.Limits, kept.Runtime, kept.Isolation)
 	s.spec = before.TakeBack(kept.Submission()) // a worker wrote it, and must not name a secret
 	s.spec.Problem, s.spec.Priority = g.to, g.priority
+	s.spec.Placement = nil // it says where, not what: there may be no such worker any more, or the tenant is tied to others
 	s.spec.Metadata = maps.Clone(r.Metadata)
 	if s.spec.Metadata == nil {
 		s.spec.Metadata = map[string]string{}

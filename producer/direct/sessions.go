@@ -259,6 +259,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	n.Expect = e.ExpectGeneration
 	judged := spec
 	judged.Env, judged.Secrets, judged.Source = x.Settings.Env, x.Settings.Secrets, e.Code
+	judged.Placement = x.Settings.Placement // its own has none: where the session is, it runs
 	verdict, err := c.judge(v.terms, policy.Subject{Kind: policy.KindExecution, Spec: judged, Limits: x.Settings.Limits, Session: session, Context: n.Place.Context, Language: n.Place.Language})
 	if err != nil {
 		return producer.Job{}, err

@@ -37,3 +37,28 @@ func TestSessionKeyOutlivesRules(t *testing.T) {
 		t.Errorf("another key: got %v, want denied", err)
 	}
 }
+
+// TestRulesSeePlacementOfExecutions: what is executed in a session runs where that is, and rules about it see so.
+func TestRulesSeePlacementOfExecutions(t *testing.T) {
+	t.Parallel()
+	w, ctx := producertest.New(t, ""), t.Context()
+	w.Runtimes(t)
+	labels := job.Labels{"zone": "a"}
+	if err := w.Worker.Fleet.PublishLabels(ctx, labels, nil); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := policy.Parse("policy", []job.Rule{{Name: "none", When: "kind == 'execution' && 'zone' in placement && placement.zone == 'a'", Then: job.RuleDeny, Message: "not there"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ruled := w.Client.WithPolicy(rules)
+	for want, placement := range map[string]job.Labels{job.CodeDenied: labels, "": nil} {
+		x, err := ruled.StartSession(ctx, job.SessionSettings{Runtime: "python", Placement: placement})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ruled.ExecuteInSession(ctx, x.ID, job.SessionExecution{Code: "1"}); job.CodeOf(err) != want {
+			t.Errorf("in a session with the placement %q: got %v, want %q", placement, err, want)
+		}
+	}
+}

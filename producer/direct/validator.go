@@ -22,6 +22,8 @@ type validator struct {
 	names      map[job.Isolation][]string // of runtimes, with aliases, by what a job accepts at the least
 	images     []string
 	imagesRead bool
+	kinds      []fleet.Slots // of workers, as images are
+	kindsRead  bool
 	// secrets are the names of the tenant's, nil until a job names one.
 	secrets []string
 	// problems are those that jobs name, by digest.

@@ -135,7 +135,8 @@ local function release(window, now, due, most)
   local common = {has = all - elsewhere, may = math.min(tonumber(window), w.common)}
   if common.has < common.may and is_backlogged() then ready[#ready + 1] = common end
   if #ready > 1 then -- whose turn it is among those that have as many
-    local first = call('HINCRBY', line, 'pool', 1)
+    local first = tonumber(string.match(call('HGET', line, 'pool') or '', '^%d%d?%d?%d?%d?%d?$') or 0) % 720720 + 1 -- a multiple of all numbers up to 16
+    call('HSET', line, 'pool', first)
     for i, one in ipairs(ready) do one.turn = (i - first) % #ready end
   end
   while left > 0 and #ready > 0 do
