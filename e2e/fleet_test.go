@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -406,6 +407,9 @@ func (f *fleetOf) judgeBlinked(results map[string]job.Result, ids []string, w *f
 // refusedLine is about a job whose end the worker was not allowed to tell.
 var refusedLine = regexp.MustCompile(`msg="job (?:was another worker's by the time it ended here|was taken from this worker)".* job_id=(\S+)`)
 
+// staleLine is about a job that was no longer this worker's to hand back.
+var staleLine = regexp.MustCompile(`msg="job handed back".* job_id=(\S+).* answer=stale`)
+
 // handedBackLine is about a job that met the outage before it could run.
 var handedBackLine = regexp.MustCompile(`msg="job handed back".* job_id=(\S+)`)
 
@@ -421,11 +425,17 @@ func (w *fleetWorker) said(line *regexp.Regexp) map[string]bool {
 // judgeCut: what ran on a worker that was cut off for long has been done by another, and was refused to it as it came back.
 func (f *fleetOf) judgeCut(results map[string]job.Result, ids []string, w *fleetWorker, cut, mended time.Time) {
 	f.tb.Helper()
-	gbtest.Eventually(f.tb, w.name+" has said that it was refused its results", func() bool {
+	// What it could not upload while it was cut off it wanted to hand back, and was refused that.
+	refusals := func() map[string]bool {
 		refused := w.said(refusedLine)
+		maps.Copy(refused, w.said(staleLine))
+		return refused
+	}
+	gbtest.Eventually(f.tb, w.name+" has said that it was refused its results", func() bool {
+		refused := refusals()
 		return !slices.ContainsFunc(ids, func(id string) bool { return !onItsWay(results[id], w.id, cut) && !refused[id] })
 	})
-	refused := w.said(refusedLine)
+	refused := refusals()
 	for _, id := range ids {
 		if r := results[id]; !onItsWay(r, w.id, cut) && (r.Worker == w.id && r.Timing.StartedAt.Before(mended) || !refused[id]) {
 			f.tb.Errorf("job %s ran on a worker that was cut off, which was refused its end: %v; its result is of attempt %d by %s", id, refused[id], r.Attempt, r.Worker)
