@@ -152,7 +152,7 @@ func (s stock) restore(id uintptr, t *stocktaker) error {
 	return t.await(s)
 }
 
-// openUp gives directories the mode that they had, and takes away lists of who may do what in them: a program
+// openUp gives directories the mode that they had, and takes away access control lists: a program
 // that keeps everybody out would otherwise have the next run's files fail.
 func openUp(dirs ...string) error {
 	for _, dir := range dirs {

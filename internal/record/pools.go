@@ -28,7 +28,7 @@ const (
 func overPools() error {
 	return &job.Error{
 		Code:    job.CodeQuotaExceeded,
-		Message: fmt.Sprintf("the tenant's jobs have had %d placements within a day, which is the most: use one of those", mostPools),
+		Message: fmt.Sprintf("the tenant's jobs have had %d placements within a day, or wait for later with them, which is the most: use one of those", mostPools),
 	}
 }
 
