@@ -16,6 +16,7 @@ import (
 // pythonRuntime is what jobs of the suite's runtime are run with.
 func pythonRuntime(tb testing.TB) runtimes.Runtime {
 	tb.Helper()
+	open(tb) // a program as of a job of it has the suite's image
 	set, err := runtimes.Embedded()
 	if err != nil {
 		tb.Fatal(err)
