@@ -298,7 +298,7 @@ func TestTestsCompileOnce(t *testing.T) {
 	p.Compile = []string{"bash", "-c", `umask 077; echo made > made; echo made > /tmp/made; mkdir dir; echo link > to; ln -s ../to dir/link; echo "$(cat): $(ls -A /dev/shm)" > compiled; echo x > /dev/shm/x
 		(sleep 20; echo late > made) & python3 -c 'import os; os.fork() or os.setsid()'`}
 	g := &graded{inputs: []string{"one", "two", "three"}, args: []string{"arg"}}
-	p.Image, p.Tests = suite.image, g
+	p.Tests = g
 	sandboxes := open(t)
 	p.Image = suite.image
 	o, err := sandboxes.Run(t.Context(), p, g)
