@@ -41,7 +41,9 @@ func in(name, image string) func(*sandbox.Program) {
 }
 
 // static is an image of one static program and nothing else, not even a directory.
-func static() string {
+func static(tb testing.TB) string {
+	tb.Helper()
+	open(tb) // the image that it is made from
 	return "FROM " + suite.image + " AS debian\nFROM scratch\nCOPY --from=debian /sbin/ldconfig /tool\n"
 }
 
@@ -79,7 +81,7 @@ ONBUILD RUN false
 func TestStaticImage(t *testing.T) {
 	t.Parallel()
 	open(t)
-	tag := build(t, "static", static())
+	tag := build(t, "static", static(t))
 	o, k := run(t, program("", in("static", tag), func(p *sandbox.Program) { p.Command = []string{"/tool", "--version"} }))
 	if o.Status != job.Succeeded || !strings.HasPrefix(k.stdout.String(), "ldconfig ") {
 		t.Errorf("got %+v\n%s%s", o, k.stdout.String(), k.stderr.String())
@@ -172,7 +174,7 @@ func TestRefusedImage(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want a refusal that names it", name, o, err)
 		}
 	}
-	tag := build(t, "described", static(), "--format", "oci", "--label", "io.buildah.version=1",
+	tag := build(t, "described", static(t), "--format", "oci", "--label", "io.buildah.version=1",
 		"--annotation", "org.opencontainers.image.title=x", "--annotation", "com.docker.official-images.bashbrew.arch=amd64")
 	if _, err := suite.podman.Image(t.Context(), tag); err != nil {
 		t.Errorf("what every builder adds: %v", err)
@@ -183,7 +185,7 @@ func TestRefusedImage(t *testing.T) {
 func TestPinnedImage(t *testing.T) {
 	t.Parallel()
 	open(t)
-	tag, other := build(t, "pinned", static()), build(t, "pinned-other", static()+"LABEL other=1\n")
+	tag, other := build(t, "pinned", static(t)), build(t, "pinned-other", static(t)+"LABEL other=1\n")
 	name, _, _ := strings.Cut(tag, ":")
 	digest := imageDigest(t, tag)
 	runs := func(image string) (sandbox.Outcome, error) {
