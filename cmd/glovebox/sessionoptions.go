@@ -62,7 +62,7 @@ func (o *sessionOptions) settings() (job.SessionSettings, error) {
 	s.Metadata, errs[2] = pairs("--metadata", o.metadata)
 	s.TTLSeconds, errs[3] = wholeSeconds("--ttl", o.ttl)
 	s.IdleSeconds, errs[4] = wholeSeconds("--idle", o.idle)
-	s.Placement, errs[5] = labels("--placement", o.placement)
+	s.Placement, errs[5] = pairs("--placement", o.placement)
 	if o.cpu%time.Millisecond != 0 {
 		return s, usagef("--max-cpu %s: want whole milliseconds", o.cpu)
 	}

@@ -156,7 +156,7 @@ func (a *app) spec(o specOptions) (job.Spec, error) {
 	if spec.Metadata, err = pairs("--metadata", o.metadata); err != nil {
 		return spec, err
 	}
-	if spec.Placement, err = labels("--placement", o.placement); err != nil {
+	if spec.Placement, err = pairs("--placement", o.placement); err != nil {
 		return spec, err
 	}
 	if spec.Limits, err = parseLimits("--limit", o.limits, job.Limits{}); err != nil {
@@ -263,12 +263,6 @@ func (a *app) environment(given []string) (map[string]string, error) {
 		}
 	}
 	return pairs("--env", full)
-}
-
-// labels reads KEY=VALUE; what they may be is the API's to say.
-func labels(flag string, given []string) (job.Labels, error) {
-	m, err := pairs(flag, given)
-	return m, err
 }
 
 func pairs(flag string, given []string) (map[string]string, error) {

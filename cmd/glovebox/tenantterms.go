@@ -81,7 +81,7 @@ func (o *termsOptions) apply(cmd *cobra.Command, read func(path string) ([]byte,
 	}
 	var err error
 	if changed("placement") {
-		if t.Placement, err = labels("--placement", o.placement); err != nil {
+		if t.Placement, err = pairs("--placement", o.placement); err != nil {
 			return t, err
 		}
 	}

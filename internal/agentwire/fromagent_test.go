@@ -146,17 +146,7 @@ func TestFromAgent(t *testing.T) {
 			t.Parallel()
 			a := FromAgent{Limits: filled, Compile: tt.compile, Prepare: tt.prepare, Preload: tt.prepare}
 			a.Granted(1 << 20)
-			for _, name := range strings.Split(tt.frames, ",") {
-				name, refused := strings.CutPrefix(name, "!")
-				f, ok := known[name]
-				if !ok {
-					t.Fatalf("no frame %q", name)
-				}
-				_, err := a.Accept(f)
-				if refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
-					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
-				}
-			}
+			inOrder(t, tt.frames, known, func(f Frame) error { _, err := a.Accept(f); return err }, nothing)
 		})
 	}
 }
@@ -205,24 +195,17 @@ func TestFromAgentTests(t *testing.T) {
 			t.Parallel()
 			a := FromAgent{Limits: filled, Compile: strings.Contains(frames, "compil"), Tests: true}
 			a.Granted(1 << 20)
-			for _, name := range strings.Split(frames, ",") {
+			inOrder(t, frames, known, func(f Frame) error { _, err := a.Accept(f); return err }, func(name string) bool {
 				switch name {
 				case "test":
 					a.NextTest()
-					continue
+					return true
 				case "done":
 					a.Done()
-					continue
+					return true
 				}
-				name, refused := strings.CutPrefix(name, "!")
-				f, ok := known[name]
-				if !ok {
-					t.Fatalf("no frame %q", name)
-				}
-				if _, err := a.Accept(f); refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
-					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
-				}
-			}
+				return false
+			})
 		})
 	}
 }
@@ -288,24 +271,17 @@ func TestFromAgentTurns(t *testing.T) {
 			t.Parallel()
 			a := FromAgent{Limits: filled, Session: true}
 			a.Granted(2 << 20)
-			for _, name := range strings.Split(frames, ",") {
+			inOrder(t, frames, known, func(f Frame) error { _, err := a.Accept(f); return err }, func(name string) bool {
 				switch name {
 				case "turn", "turn beside a":
 					a.NextTurn(map[string]map[string]int{"turn beside a": {"a": 1}}[name])
-					continue
+					return true
 				case "done":
 					a.Done()
-					continue
+					return true
 				}
-				name, refused := strings.CutPrefix(name, "!")
-				f, ok := known[name]
-				if !ok {
-					t.Fatalf("no frame %q", name)
-				}
-				if _, err := a.Accept(f); refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
-					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
-				}
-			}
+				return false
+			})
 		})
 	}
 	outside := FromAgent{Limits: filled}

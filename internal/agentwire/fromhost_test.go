@@ -114,16 +114,7 @@ func TestFromHost(t *testing.T) {
 		t.Run(frames, func(t *testing.T) {
 			t.Parallel()
 			var h FromHost
-			for _, name := range strings.Split(frames, ",") {
-				name, refused := strings.CutPrefix(name, "!")
-				f, ok := known[name]
-				if !ok {
-					t.Fatalf("no frame %q", name)
-				}
-				if err := h.Accept(f); refused != (err != nil) || err != nil && !errors.Is(err, ErrProtocol) {
-					t.Fatalf("%s: got %v, want refused %v", name, err, refused)
-				}
-			}
+			inOrder(t, frames, known, h.Accept, nothing)
 		})
 	}
 }

@@ -96,16 +96,9 @@ func SlotsFor(workers []Slots, placement job.Labels) (total int64) {
 	return total
 }
 
-// slotsText is what a worker says of its slots: their number, and where it has labels these, and the keys of those that jobs have to name.
+// slotsText is what a worker says of its slots: their number, and where it has labels its kind.
 func slotsText(slots int, labels job.Labels, only []string) string {
-	text := strconv.Itoa(slots)
-	if len(labels)+len(only) > 0 {
-		text += " " + labels.String()
-	}
-	if len(only) > 0 {
-		text += " " + strings.Join(only, ",")
-	}
-	return text
+	return strings.TrimRight(strconv.Itoa(slots)+" "+Slots{Labels: labels, Only: only}.Kind(), " ")
 }
 
 // parseSlots reads it.
