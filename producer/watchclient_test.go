@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -68,7 +69,9 @@ func TestWatchOverBrokenConnections(t *testing.T) {
 	watching := watch(t.Context(), t, jobs, j.ID, "")
 	const n = 500
 	var want []string
-	go func() {
+	var worker sync.WaitGroup
+	defer worker.Wait()
+	worker.Go(func() {
 		batch := []record.Event{runningEvent(t, 1)}
 		next := 1
 		for i := range n {
@@ -85,7 +88,7 @@ func TestWatchOverBrokenConnections(t *testing.T) {
 			}
 		}
 		w.End(t, running, nil, func(r *job.Result) { r.Stdout = "short" }) // it has to fit between two breaks
-	}()
+	})
 	want = append(want, "status running 1")
 	for i := range n {
 		want = append(want, fmt.Sprintf("stdout %d %q", 4*i, fmt.Sprintf("%03d\n", i)))

@@ -4,6 +4,7 @@ package producertest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io/fs"
 	"log/slog"
@@ -164,6 +165,7 @@ func (w *Env) Start(tb testing.TB, id string) record.Record {
 // outputs and its artifacts. change may be nil.
 func (w *Env) End(tb testing.TB, j record.Record, files map[string]string, change func(*job.Result)) job.Result {
 	tb.Helper()
+	ctx := context.WithoutCancel(tb.Context()) // who waits for the result has it before this worker is answered, and may end the test
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	zero := 0
 	r := job.Result{
@@ -177,7 +179,7 @@ func (w *Env) End(tb testing.TB, j record.Record, files map[string]string, chang
 		tb.Fatal(err)
 	}
 	for name, content := range files {
-		o, err := w.Objects.Upload(tb.Context(), keys.Artifact(int64(j.Epoch), name), bytes.NewReader([]byte(content)), artifacts.Options{Limit: 1 << 20, Name: name})
+		o, err := w.Objects.Upload(ctx, keys.Artifact(int64(j.Epoch), name), bytes.NewReader([]byte(content)), artifacts.Options{Limit: 1 << 20, Name: name})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -196,7 +198,7 @@ func (w *Env) End(tb testing.TB, j record.Record, files map[string]string, chang
 	for _, a := range r.Artifacts {
 		e.Stored += a.Size
 	}
-	if _, err := w.Objects.PutBytes(tb.Context(), e.ResultRef, "application/json", b); err != nil {
+	if _, err := w.Objects.PutBytes(ctx, e.ResultRef, "application/json", b); err != nil {
 		tb.Fatal(err)
 	}
 	if j.Problem != "" && j.Spec != nil {
@@ -204,7 +206,7 @@ func (w *Env) End(tb testing.TB, j record.Record, files map[string]string, chang
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if _, err := w.Objects.PutBytes(tb.Context(), keys.Submission(int64(j.Epoch)), "application/json", submission); err != nil {
+		if _, err := w.Objects.PutBytes(ctx, keys.Submission(int64(j.Epoch)), "application/json", submission); err != nil {
 			tb.Fatal(err)
 		}
 		e.Stored += int64(len(submission))
@@ -212,7 +214,7 @@ func (w *Env) End(tb testing.TB, j record.Record, files map[string]string, chang
 	if len(b) <= record.MaxInline {
 		e.Result = b
 	}
-	if err := w.Worker.End(tb.Context(), j, e); err != nil {
+	if err := w.Worker.End(ctx, j, e); err != nil {
 		tb.Fatalf("end job: %v", err)
 	}
 	return r
