@@ -2,10 +2,8 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -195,86 +193,6 @@ func purgeOp(ctx context.Context, l *lane) {
 	})
 }
 
-// batchOp sends a batch, some of whose jobs are refused, or a part of it. A sender with a key sends it again.
-func batchOp(ctx context.Context, l *lane) {
-	w, tenant := l.p.w, pick(l.p.w.rng, simTenants)
-	var o job.BatchOptions
-	if w.chance(2) {
-		o.Callback = &job.Callback{URL: "https://example.com/batch"}
-	}
-	seed := w.rng.Uint64()
-	if w.chance(2) {
-		n := uint64(w.rng.IntN(2))
-		o = job.BatchOptions{IdempotencyKey: fmt.Sprintf("batch %d", n)} // the same for all who send it
-		seed = n
-	}
-	n, whole := 1+int(seed%5), !w.chance(4)
-	l.again(1+w.rng.IntN(3), func() error {
-		b, _, err := l.p.store.OpenBatch(ctx, tenant, o)
-		if err != nil {
-			return err
-		}
-		w.ledger.batches[b.ID] = true
-		var jobs []NewJob
-		for i := range n {
-			spec := job.Spec{Runtime: "python", Source: strconv.Itoa(i)}
-			text, err := json.Marshal(spec)
-			if err != nil {
-				return err
-			}
-			fingerprint := NewFingerprint(text)
-			if (seed>>(8+i))%4 == 0 {
-				err := l.p.store.Reject(ctx, b.ID, []Fingerprint{fingerprint}, []job.ItemError{{Index: i, Code: "invalid"}})
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			j := NewJob{ID: job.ItemID(b.ID, i), Spec: spec, JSON: text, Index: i, Fingerprint: fingerprint}
-			if w.chance(8) {
-				j.Hold = w.newHold(l.p.store.now())
-			}
-			jobs = append(jobs, j)
-			if w.chance(3) {
-				if err := l.addToBatch(ctx, b.ID, jobs); err != nil {
-					return err
-				}
-				jobs = nil
-			}
-		}
-		if err := l.addToBatch(ctx, b.ID, jobs); err != nil || !whole {
-			return err
-		}
-		_, err = l.p.store.SealBatch(ctx, b.ID, n)
-		return err
-	})
-}
-
-func (l *lane) addToBatch(ctx context.Context, batch string, jobs []NewJob) error {
-	if len(jobs) == 0 {
-		return nil
-	}
-	err := l.p.store.AddToBatch(ctx, batch, jobs)
-	if err == nil {
-		for _, j := range jobs {
-			l.p.w.ledger.accepted(j.ID, false, false)
-		}
-	}
-	return err
-}
-
-func cancelBatchOp(ctx context.Context, l *lane) {
-	w := l.p.w
-	id, ok := w.ledger.someBatch(w.rng)
-	if !ok {
-		return
-	}
-	l.again(1+w.rng.IntN(2), func() error {
-		_, err := l.p.store.CancelBatch(ctx, id)
-		return err
-	})
-}
-
 // runOp takes a task, as a worker does, and runs its job.
 func runOp(ctx context.Context, l *lane) {
 	p, w := l.p, l.p.w
@@ -314,15 +232,6 @@ func runOp(ctx context.Context, l *lane) {
 	}
 	l.endRun(ctx, j)
 	p.finishTask(ctx, task, nil)
-}
-
-// offers are the runtimes of a worker: half of them have no node, and none is told of a job
-// that wants it. At the end of a schedule all have both.
-func (p *process) offers() []string {
-	if p.narrow && !p.w.free {
-		return []string{"python"}
-	}
-	return []string{"node", "python"}
 }
 
 // endRun ends a job or hands it back, as worker's execute does.
@@ -419,48 +328,6 @@ func deliverOp(ctx context.Context, l *lane) {
 	p.finishTask(ctx, task, nil)
 }
 
-// task of asynq's that a process has taken.
-type simTask struct {
-	queue, id string
-	payload   []byte
-}
-
-// take dequeues from the first of these queues that has a task, and reads what is in it.
-func (p *process) take(ctx context.Context, payload any, queues ...string) (task simTask, ok bool) {
-	for _, queue := range queues {
-		if task, ok = p.dequeue(ctx, queue); ok || p.dead {
-			break
-		}
-	}
-	if !ok {
-		return task, false
-	}
-	if err := json.Unmarshal(task.payload, payload); err != nil {
-		p.w.fail("task %s: %w", task.id, err)
-		return task, false
-	}
-	return task, true
-}
-
-// dequeue does in one step what asynq does when it takes a task (asynq v0.26, rdb.Dequeue):
-// from pending to active, with a lease of 30 s.
-func (p *process) dequeue(ctx context.Context, queue string) (simTask, bool) {
-	if n, err := p.w.rdb.LLen(ctx, "asynq:{"+queue+"}:pending").Result(); err == nil && n == 0 {
-		return simTask{}, false // no step of the schedule is spent on it
-	}
-	q := "asynq:{" + queue + "}:"
-	id, err := dequeueScript.Run(ctx, p.store.rdb, []string{q + "pending", q + "active", q + "lease", q + "t:"}, time.Now().Add(30*time.Second).Unix()).Text()
-	if err != nil {
-		return simTask{}, false
-	}
-	info, err := p.w.inspector().GetTaskInfo(queue, id)
-	if err != nil {
-		p.w.fail("task %s of queue %s can't be read: %w", id, queue, err)
-		return simTask{}, false
-	}
-	return simTask{queue, id, info.Payload}, true
-}
-
 var dequeueScript = redis.NewScript(`
 local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
 if not id then return false end
@@ -468,16 +335,6 @@ redis.call('HSET', KEYS[4] .. id, 'state', 'active')
 redis.call('HDEL', KEYS[4] .. id, 'pending_since')
 redis.call('ZADD', KEYS[3], ARGV[1], id)
 return id`)
-
-// finishTask is asynq's end of a task: done, or put off for 2 s after an error.
-func (p *process) finishTask(ctx context.Context, t simTask, failed error) {
-	q := "asynq:{" + t.queue + "}:"
-	retry := ""
-	if failed != nil {
-		retry = strconv.FormatInt(p.store.now().Add(2*time.Second).Unix(), 10)
-	}
-	_ = finishScript.Run(ctx, p.store.rdb, []string{q + "active", q + "lease", q + "t:" + t.id, q + "retry"}, t.id, retry).Err()
-}
 
 var finishScript = redis.NewScript(`
 if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then return 'recovered by another' end
@@ -489,21 +346,6 @@ else
   redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
 end
 return 'ok'`)
-
-// asynq does what servers of it do beside tasks: what is due goes to pending, and so do tasks
-// whose lease has expired, those some of the time: it takes asynq up to two minutes.
-func (p *process) asynq(ctx context.Context) {
-	expiring := p.w.free || p.w.chance(3)
-	for _, queue := range []string{"high", "normal", "low", queue.Delivery, queue.DeliveryBacklog} {
-		q := "asynq:{" + queue + "}:"
-		expired := time.Now().Unix()
-		if !expiring {
-			expired = 0
-		}
-		_ = forwardScript.Run(ctx, p.store.rdb, []string{q + "scheduled", q + "retry", q + "pending", q + "active", q + "lease", q + "t:"},
-			p.store.now().Unix(), expired).Err()
-	}
-}
 
 var forwardScript = redis.NewScript(`
 local function pend(id)

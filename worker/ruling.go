@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/glovebox-run/glovebox/internal/grading"
+	"github.com/glovebox-run/glovebox/job"
+)
+
+// ruling is what a checker has decided on an output, and where that is first wrong.
+type ruling struct {
+	grading.Ruling
+	difference *job.Difference
+}
+
+// rule has the checker decide on what the program printed, or said; ended is the verdict that its end alone leads to. An error is
+// Glovebox's.
+func (g *grader) rule(ctx context.Context, t job.Test, ended job.Verdict) (ruling, error) {
+	var r ruling
+	var err error
+	if d := g.dialog; d != nil {
+		g.dialog = nil
+		r.Ruling, err = g.program.hear(ctx, d, ended)
+	} else {
+		r, err = g.check(ctx, t)
+	}
+	var answer *grading.AnswerError
+	var gone *inputError
+	switch {
+	case errors.As(err, &answer):
+		r = ruling{Ruling: grading.Ruling{Verdict: job.JudgeError, Team: answer.Error()}}
+		if t.Hint != "" {
+			r.Team = ""
+		}
+		g.unjudged(t, "")
+	case errors.As(err, &gone):
+		r = ruling{Ruling: grading.Ruling{Verdict: job.JudgeError}}
+		g.fail(g.unread(gone))
+	case err != nil:
+		return ruling{}, err
+	case r.Verdict == job.JudgeError:
+		g.unjudged(t, ": "+r.Fault)
+	}
+	return r, nil
+}
+
+// check compares what the program printed with the test's answer. It ends with ctx.
+func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
+	file, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Expected())
+	if err != nil {
+		return ruling{}, err
+	}
+	defer file.Close()
+	output, err := g.output.all()
+	if err != nil {
+		return ruling{}, err
+	}
+	if g.program != nil {
+		input, err := g.readInput(ctx)
+		if err != nil {
+			return ruling{}, err
+		}
+		defer input.Close()
+		pass := toCheck{content{input, input.Size()}, content{file, file.Size()}, content{output, g.output.size}, nil, g.passes - g.pass, t.CheckerArgs}
+		if g.next != nil {
+			pass.state = g.next.State
+		}
+		r, err := g.program.check(ctx, pass)
+		return ruling{Ruling: r}, err
+	}
+	checker, err := grading.NewChecker(g.checker.For(t))
+	if err != nil {
+		return ruling{}, err
+	}
+	answer := stoppable{ctx, file}
+	ok, difference, err := checker.Check(answer, stoppable{ctx, output})
+	var unusable *grading.AnswerError
+	if err == nil || errors.As(err, &unusable) {
+		// The rest, up to MaxTestBytes: an answer is known to be the submitted one at its end only.
+		if _, rest := io.Copy(io.Discard, answer); rest != nil {
+			return ruling{}, fmt.Errorf("read the answer: %w", rest)
+		}
+	}
+	r := ruling{Ruling: grading.Ruling{Verdict: job.WrongAnswer}, difference: difference}
+	if ok {
+		r.Verdict = job.Accepted
+	}
+	return r, err
+}
