@@ -77,6 +77,18 @@ a_leaf() { [ "$(leaf_count)" -gt 0 ]; }
 no_sandbox() { [ "$(leaf_count)" = 0 ] && [ -z "$(sandbox_processes)" ] && [ "$(containers)" = "[]" ]; }
 containers() { as_worker curl -fsS --unix-socket /run/glovebox-podman.sock 'http://d/v4.0.0/libpod/containers/json?all=true' | jq -c '[.[].Names[0]]'; }
 
+# takes WHAT LEAF LEAST MOST: so many percent of a CPU, for ten seconds.
+takes() {
+    local before start percent
+    sleep 2 # the share counts from here
+    before=$(cpu_us "$2") start=$(now_us)
+    sleep 10
+    percent=$((($(cpu_us "$2") - before) * 100 / ($(now_us) - start)))
+    if [ $percent -ge "$3" ] && [ $percent -le "$4" ]; then pass "$1 takes $percent % of a CPU"; else fail "$1 takes $percent % of a CPU"; fi
+}
+cpu_us() { sed -n 's/^usage_usec //p' "$1/cpu.stat"; }
+now_us() { echo $(($(date +%s%N) / 1000)); }
+
 # api_is_ready: it answers, and a worker offers each of the runtimes.
 api_is_ready() {
     local list name
