@@ -59,6 +59,7 @@ type Session struct {
 	lostContexts  []string  // those of others
 	interrupted   bool      // the turn was
 	testBegan     time.Time // when the last test did; zero: none has
+	layingOut     bool      // a test has been sent that is not the first, and has not started
 	compileOutput strings.Builder
 	lastStderr    byte          // the last byte that the program wrote to stderr
 	spent         int64         // credit that was used up and not granted again
@@ -260,6 +261,10 @@ func (s *Session) unexpected(e event) error {
 // OutOfMemory is the outcome of a program whose sandbox was killed as it held so many bytes.
 // The agent went with it, so what it would have told is not known.
 func (s *Session) OutOfMemory(heldBytes int64) sandbox.Outcome {
+	if s.layingOut { // nothing of the test has run
+		s.Outcome.Lost = true
+		return s.Outcome
+	}
 	s.outOfMemory()
 	s.Outcome.Usage.MemoryPeakBytes = heldBytes
 	if s.task.Program.Tests != nil || s.task.Program.Turns != nil {

@@ -32,7 +32,7 @@ func (s *Session) runTests(ctx context.Context, limit, sendTimeout time.Duration
 		if err := s.sendTest(ctx, t, sendTimeout); err != nil {
 			return s.whyUnsent(ctx, err)
 		}
-		if err := s.awaitTest(ctx, limit); err != nil {
+		if started, err := s.awaitTest(ctx, limit); err != nil || !started {
 			return err
 		}
 		overdue, err := s.runTest(ctx, t, limit)
@@ -105,6 +105,7 @@ func (s *Session) setTest(status job.Status) {
 // sendTest tells the agent the next test, and closes the stream on one that takes it too slowly.
 func (s *Session) sendTest(ctx context.Context, t sandbox.Test, timeout time.Duration) error {
 	s.setTest("")
+	s.layingOut = !s.testBegan.IsZero()
 	s.lastStderr, s.testBegan = 0, time.Now()
 	s.mu.Lock()
 	s.check.NextTest()
@@ -128,15 +129,23 @@ func (s *Session) sendTest(ctx context.Context, t sandbox.Test, timeout time.Dur
 	return s.out.Release()
 }
 
-// awaitTest is awaitStart; only the first test's start is the program's.
-func (s *Session) awaitTest(ctx context.Context, limit time.Duration) error {
-	startup, started := s.Outcome.Startup, s.Outcome.Timing.Started
-	_, err := s.awaitStart(ctx, limit) // nothing is refused any more
+// awaitTest is awaitStart; only the first test's start is the program's. A later one that doesn't come costs its test nothing: the agent
+// lays the program out, and what the test before has left may be in its way.
+func (s *Session) awaitTest(ctx context.Context, limit time.Duration) (started bool, err error) {
+	startup, began := s.Outcome.Startup, s.Outcome.Timing.Started
+	_, err = s.awaitStart(ctx, limit) // nothing is refused any more
 	if startup > 0 {
-		s.Outcome.Startup, s.Outcome.Timing.Started = startup, started
+		s.Outcome.Startup, s.Outcome.Timing.Started = startup, began
 	}
-	s.testBegan = time.Now()
-	return err
+	if s.layingOut && errors.Is(err, errOverdue) {
+		s.Outcome.Lost = true
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	s.layingOut, s.testBegan = false, time.Now()
+	return true, nil
 }
 
 // unfit is the end of a program that can't be run on tests: its files don't fit its limits. It counts as

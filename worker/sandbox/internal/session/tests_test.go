@@ -168,7 +168,7 @@ func TestRogueAgentOfTests(t *testing.T) {
 			r.test(0)
 			r.send(agentwire.TypeCleared, nil)
 			<-r.tests
-		}, err: errOverdue, ended: 1},
+		}, ended: 1, lost: true},
 		{name: "never ends the second", act: func(r *rogue) {
 			r.ready()
 			<-r.told
@@ -196,7 +196,7 @@ func TestRogueAgentOfTests(t *testing.T) {
 				if o := s.Outcome; len(g.ended) < tt.ended || tt.err == nil && (o.Status != tt.want || o.Lost != tt.lost || len(g.ended) != tt.ended) {
 					t.Errorf("got %+v after %d tests, want %s after %d", o, len(g.ended), tt.want, tt.ended)
 				}
-				if tt.lost && g.running() != (s.Outcome.Status == job.TimedOut) {
+				if begun := s.Outcome.Status == job.TimedOut; tt.lost && g.running() != (begun || tt.want == "") {
 					t.Errorf("lost after %d of %d tests with %s", len(g.ended), g.given, s.Outcome.Status)
 				}
 				if tt.want == job.CompileFailed && g.given > 0 {
@@ -216,5 +216,10 @@ func TestLostInATest(t *testing.T) {
 	s := &Session{task: Task{Program: sandbox.Program{Tests: &twoTests{}}}, testBegan: time.Now()}
 	if o := s.OutOfMemory(5); !o.Lost || o.Status != job.OutOfMemory || o.Usage.MemoryPeakBytes != 5 || o.Usage.WallMS > 60_000 {
 		t.Errorf("got %+v", o)
+	}
+	s.layingOut = true
+	s.setTest("")
+	if o := s.OutOfMemory(5); !o.Lost || o.Status != "" {
+		t.Errorf("before it has begun: got %+v, want a test that is charged with nothing", o)
 	}
 }

@@ -88,7 +88,7 @@ func (s *Session) turn(ctx context.Context, t sandbox.Turn, sendTimeout time.Dur
 		return sandbox.TurnOutcome{}, s.whyUnsent(ctx, err)
 	}
 	limit := t.Wall + grace
-	if err := s.awaitTest(ctx, limit); err != nil {
+	if _, err := s.awaitTest(ctx, limit); err != nil {
 		return sandbox.TurnOutcome{}, err
 	}
 	ended := make(chan struct{})
