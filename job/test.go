@@ -59,7 +59,7 @@ type Checker struct {
 	Interactive bool `json:"interactive,omitempty" doc:"With kind kattis or testlib: the program is an interactor. Its standard output is the standard input of the program that is judged, and the other way round, in each test. The test's stdin and answer are files of the interactor's; the program gets neither. Each side may print up to 8 MiB in a test, or in each of its passes."`
 	// Passes is how many times at most the program is run in each test: a checker of kind "kattis" that accepts, and
 	// leaves nextpass.in in its feedback directory, has it run once more, with that as its input. Defaults to 1.
-	Passes int `json:"passes,omitempty" minimum:"1" maximum:"100" doc:"With kind kattis: how many times at most the program is run in each test. A checker that accepts and leaves nextpass.in in its feedback directory has it run once more, with that as its input; the directory's other files are there again. Limits hold for each pass. Defaults to 1." example:"2"`
+	Passes int `json:"passes,omitempty" minimum:"1" maximum:"100" doc:"With kind kattis: how many times at most the program is run in each test. A checker that accepts and leaves nextpass.in in its feedback directory has it run once more, with that as its input, or as the interactor's; the directory's other files are there again. Limits hold for each pass. Defaults to 1." example:"2"`
 }
 
 // Group says how the tests and groups directly below a path, its children, add up. Children are in
