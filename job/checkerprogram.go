@@ -106,11 +106,8 @@ func checkDialog(field string, l Limits) (errs []FieldError) {
 
 // checkInteractive checks what an interactor can be.
 func (c Checker) checkInteractive() *FieldError {
-	switch {
-	case c.Interactive && c.Program == nil:
+	if c.Interactive && c.Program == nil {
 		return &FieldError{"checker.interactive", true, "is for checkers that are a program only", "kind kattis or testlib, or false"}
-	case c.Interactive && c.Passes > 1:
-		return &FieldError{"checker.passes", c.Passes, "can't be together with checker.interactive", "1, or no interactive"}
 	}
 	return nil
 }

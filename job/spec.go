@@ -14,8 +14,8 @@ import (
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
 // Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive,
 // version 9 checkers of kind testlib, further passes, and arguments of a test for the default checker, version 10 checkers that are interactive,
-// version 11 Placement.
-const SpecVersion = 11
+// version 11 Placement, version 12 further passes with a checker that is interactive.
+const SpecVersion = 12
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -114,6 +114,9 @@ type Spec struct {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if s.Checker != nil && s.Checker.Interactive && s.Checker.Passes > 1 {
+		return 12
+	}
 	if len(s.Placement) > 0 {
 		return 11
 	}

@@ -55,11 +55,11 @@ type Checker struct {
 	// Program decides instead, called as Kind says. Only with kind "kattis" or "testlib".
 	Program *CheckerProgram `json:"program,omitempty" doc:"A program that decides. With kind kattis as an output validator of the Kattis problem package format does: program input answer feedback_dir/ args < output; it exits with 42 for accepted, 43 for wrong, and anything else is a judge_error. With kind testlib as a checker written with testlib.h: program input output answer args; exit codes 0 accepted, 1, 2, 4 and 8 wrong, 7 a number of points that its message on stderr begins with (points 12.5), 50 to 250 a share in 200ths, as its message says; anything else is a judge_error."`
 	// Interactive makes Program an interactor, which talks to the program while both run: each one's standard output is
-	// the other's standard input. The test's input is the interactor's alone. Only with Program, and not with Passes.
-	Interactive bool `json:"interactive,omitempty" doc:"With kind kattis or testlib: the program is an interactor. Its standard output is the standard input of the program that is judged, and the other way round, in each test. The test's stdin and answer are files of the interactor's; the program gets neither. Each side may print up to 8 MiB in a test. Not with passes."`
+	// the other's standard input. The test's input, or that of a further pass, is the interactor's alone. Only with Program.
+	Interactive bool `json:"interactive,omitempty" doc:"With kind kattis or testlib: the program is an interactor. Its standard output is the standard input of the program that is judged, and the other way round, in each test. The test's stdin and answer are files of the interactor's; the program gets neither. Each side may print up to 8 MiB in a test, or in each of its passes."`
 	// Passes is how many times at most the program is run in each test: a checker of kind "kattis" that accepts, and
 	// leaves nextpass.in in its feedback directory, has it run once more, with that as its input. Defaults to 1.
-	Passes int `json:"passes,omitempty" minimum:"1" maximum:"100" doc:"With kind kattis: how many times at most the program is run in each test. A checker that accepts and leaves nextpass.in in its feedback directory has it run once more, with that as its input; the directory's other files are there again. Limits hold for each pass. Defaults to 1." example:"2"`
+	Passes int `json:"passes,omitempty" minimum:"1" maximum:"100" doc:"With kind kattis: how many times at most the program is run in each test. A checker that accepts and leaves nextpass.in in its feedback directory has it run once more, with that as its input, or as the interactor's; the directory's other files are there again. Limits hold for each pass. Defaults to 1." example:"2"`
 }
 
 // Group says how the tests and groups directly below a path, its children, add up. Children are in

@@ -110,6 +110,10 @@ func TestCheckTests(t *testing.T) {
 	if n := (job.Spec{Tests: tests(1), Checker: &job.Checker{Kind: job.CheckTestlib, Interactive: true, Program: &job.CheckerProgram{}}}).Needs(); n != 10 {
 		t.Errorf("an interactive checker needs version %d, want 10", n)
 	}
+	inPasses := job.Spec{Tests: tests(1), Placement: map[string]string{"a": "b"}, Checker: &job.Checker{Kind: job.CheckKattis, Interactive: true, Passes: 2, Program: &job.CheckerProgram{}}}
+	if n := inPasses.Needs(); n != 12 {
+		t.Errorf("passes of an interactive checker need version %d, want 12", n)
+	}
 	own := job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"case_sensitive"}}}}
 	if n := own.Needs(); n != 9 {
 		t.Errorf("a test's arguments for the default checker: got version %d, want 9", n)

@@ -72,6 +72,9 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded 
 	}}
 	if checker.Interactive { // it begins before the program, and has its own time once it can hear of that one's end
 		c.program.Limits.WallMS += program.WallMS + lastWord.Milliseconds()
+		if checker.Passes > 1 { // what is for the next pass comes on stderr, too
+			c.program.StderrKB = reportKB + passReportKB
+		}
 	}
 	c.begin = func() *checkerSandbox { return c.start(ctx) }
 	return c, nil

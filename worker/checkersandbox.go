@@ -14,7 +14,7 @@ import (
 // checkerSandbox is a sandbox in which checks are made, one after another.
 type checkerSandbox struct {
 	cancel   context.CancelFunc
-	rule     func(checkOutcome) grading.Ruling
+	rule     func(o checkOutcome, more int) grading.Ruling
 	checks   chan check
 	outcomes chan checkOutcome
 	over     chan struct{} // closed once there will be no more; then end and err are set
@@ -46,7 +46,7 @@ func (c *checkerProgram) start(ctx context.Context) *checkerSandbox {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &checkerSandbox{
 		cancel: cancel, checks: make(chan check), outcomes: make(chan checkOutcome, 1), over: make(chan struct{}),
-		rule: func(o checkOutcome) grading.Ruling { return c.rule(o, 0) },
+		rule: c.rule,
 	}
 	program := c.program
 	program.Tests = s
@@ -97,7 +97,7 @@ func (s *checkerSandbox) Ended(_ context.Context, o sandbox.TestOutcome) error {
 	outcome := checkOutcome{TestOutcome: o, report: bytes.Clone(s.report.Bytes()), stderr: string(s.stderr)}
 	if s.dialog != nil {
 		outcome.stderr = grading.DialogStderr(outcome.report)
-		s.dialog.interactorEnded(s.rule(outcome).Verdict == job.Accepted)
+		s.dialog.interactorEnded(s.rule(outcome, s.dialog.more).Verdict == job.Accepted)
 		s.dialog = nil
 	}
 	s.outcomes <- outcome

@@ -19,6 +19,7 @@ type dialog struct {
 	// over is closed when the interactor has ended, or its sandbox.
 	over  chan struct{}
 	files []io.Closer // what the interactor reads
+	more  int         // how many passes may follow
 
 	mu      sync.Mutex
 	text    []byte // the beginning, as [job.TestResult.Interaction]
@@ -156,7 +157,7 @@ const lastWord = time.Second
 // there can be none.
 func (c *checkerProgram) talk(ctx context.Context, t toCheck, files ...io.Closer) (*dialog, *grading.Ruling, error) {
 	d := newDialog()
-	d.files = files
+	d.files, d.more = files, t.more
 	t.output = content{strings.NewReader(""), 0}
 	ruling, err := c.give(ctx, t, d)
 	if err != nil || ruling != nil {
@@ -180,7 +181,7 @@ func (c *checkerProgram) hear(ctx context.Context, d *dialog, program job.Verdic
 		}
 	}
 	d.toInteractor.end()
-	interactor, err := c.ruling(ctx, 0)
+	interactor, err := c.ruling(ctx, d.more)
 	d.close()
 	if err != nil {
 		return grading.Ruling{}, err

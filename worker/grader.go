@@ -123,8 +123,8 @@ func (g *grader) ready(ctx context.Context) (io.ReadCloser, *grading.Ruling, err
 		return nil, nil, errors.Join(err, input.Close())
 	}
 	var ruling *grading.Ruling
-	data := toCheck{input: content{input, input.Size()}, answer: content{answer, answer.Size()}, args: t.CheckerArgs}
-	g.dialog, ruling, err = g.program.talk(ctx, data, input, answer)
+	pass := toCheck{input: content{input, input.Size()}, answer: content{answer, answer.Size()}, state: g.state(), more: g.passes - g.pass - 1, args: t.CheckerArgs}
+	g.dialog, ruling, err = g.program.talk(ctx, pass, input, answer)
 	return io.NopCloser(strings.NewReader("")), ruling, err
 }
 
@@ -165,6 +165,14 @@ func (g *grader) readInput(ctx context.Context) (sizedReader, error) {
 		return inlineReader{bytes.NewReader(g.next.Input)}, nil
 	}
 	return g.worker.openTestFile(ctx, g.job.Tenant, g.tests[g.current].Input())
+}
+
+// state is what the checker kept of the pass before the current one.
+func (g *grader) state() []byte {
+	if g.next == nil {
+		return nil
+	}
+	return g.next.State
 }
 
 // Ended is [sandbox.Tests.Ended].

@@ -64,10 +64,7 @@ func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
 			return ruling{}, err
 		}
 		defer input.Close()
-		pass := toCheck{content{input, input.Size()}, content{file, file.Size()}, content{output, g.output.size}, nil, g.passes - g.pass, t.CheckerArgs}
-		if g.next != nil {
-			pass.state = g.next.State
-		}
+		pass := toCheck{content{input, input.Size()}, content{file, file.Size()}, content{output, g.output.size}, g.state(), g.passes - g.pass, t.CheckerArgs}
 		r, err := g.program.check(ctx, pass)
 		return ruling{Ruling: r}, err
 	}

@@ -117,7 +117,7 @@ func (s *session) runTests(start agentwire.Start, counter *stocktaker, sockets i
 
 func (s *session) runTest(start agentwire.Start, t test, id uintptr, streams pipes, all *group) error {
 	stderr := s.stream(agentwire.TypeStderr, start)
-	stderr.most, stderr.truncate = agentwire.MaxTestStderr, true
+	stderr.most, stderr.truncate = agentwire.StderrOfTest(start.StderrKB), true
 	stdin := t.sealed
 	if t.feed != nil {
 		var err error

@@ -70,7 +70,7 @@
 // Cleared says that nothing is left of the run before; the agent makes ready for the next one while that is on its way. The worker sends a test
 // when it has read that, so that nothing of a later test is in the sandbox while an earlier one is run. Each run has the files that Start brought and
 // those that the compile step made, and nothing of the runs before it. Of stderr, the agent sends
-// [MaxTestStderr] bytes of each run and drops the rest. Where the start is interactive, too, each run may be sent more of its
+// [MaxTestStderr] bytes of each run, or as many as Start says, and drops the rest. Where the start is interactive, too, each run may be sent more of its
 // stdin, its end and signals as above; what comes behind its Exit and before the next Test is of no effect. Refused can come instead of
 // the first Cleared, and End instead of a later one: then the sandbox can't be cleared.
 //

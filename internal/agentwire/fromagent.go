@@ -10,12 +10,14 @@ import (
 // against what was asked of it. The worker passes each frame to [FromAgent.Accept],
 // and believes only what that returns.
 type FromAgent struct {
-	Limits  job.Limits
-	Compile bool // a compile step was asked for
-	Prepare bool // a prepared process was asked for
-	Preload bool // it may become the program
-	Tests   bool // the program is run on tests, each of which NextTest announces
-	Session bool // it is an interpreter, which gets code in turns, each of which NextTurn announces
+	Limits job.Limits
+	// StderrKB is [Start.StderrKB].
+	StderrKB int64
+	Compile  bool // a compile step was asked for
+	Prepare  bool // a prepared process was asked for
+	Preload  bool // it may become the program
+	Tests    bool // the program is run on tests, each of which NextTest announces
+	Session  bool // it is an interpreter, which gets code in turns, each of which NextTurn announces
 
 	state        agentState
 	prepared     bool
@@ -144,7 +146,7 @@ func (a *FromAgent) Accept(f Frame) (message any, err error) {
 
 func (a *FromAgent) maxStderr() int64 {
 	if a.Tests {
-		return MaxTestStderr
+		return StderrOfTest(a.StderrKB)
 	}
 	return a.Limits.OutputKB << 10
 }

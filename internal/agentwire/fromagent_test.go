@@ -210,6 +210,46 @@ func TestFromAgentTests(t *testing.T) {
 	}
 }
 
+// TestStderrOfTests: of each run there is as much as the start says, and no more.
+func TestStderrOfTests(t *testing.T) {
+	t.Parallel()
+	known := agentFrames(t)
+	for _, tt := range []struct{ kb, most int64 }{{0, MaxTestStderr}, {1, 1 << 10}, {9 << 10, 9 << 20}} {
+		a := FromAgent{Limits: filled, Tests: true, StderrKB: tt.kb}
+		a.Granted(100 << 20)
+		accept := func(f Frame) error { _, err := a.Accept(f); return err }
+		if err := accept(known["ready"]); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			err := accept(known["cleared"])
+			a.NextTest()
+			if err = errors.Join(err, accept(known["started"])); err != nil {
+				t.Fatal(err)
+			}
+			for left := tt.most; left > 0; left -= MaxPayload {
+				if err := accept(frame(t, TypeStderr, strings.Repeat("x", int(min(left, MaxPayload))))); err != nil {
+					t.Fatalf("%d KiB: %d bytes before the end: %v", tt.kb, left, err)
+				}
+			}
+			if err := accept(known["exit"]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.NextTest()
+		if err := errors.Join(accept(known["cleared"]), accept(known["started"])); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		for sent := int64(0); sent <= tt.most && err == nil; sent += MaxPayload {
+			err = accept(frame(t, TypeStderr, strings.Repeat("x", MaxPayload)))
+		}
+		if !errors.Is(err, ErrProtocol) {
+			t.Errorf("%d KiB: takes more: %v", tt.kb, err)
+		}
+	}
+}
+
 // TestFromAgentTurns: "turn" and "done" stand for what the worker has said.
 func TestFromAgentTurns(t *testing.T) {
 	t.Parallel()

@@ -156,6 +156,8 @@ func (h *FromHost) finishStart() error {
 		return violation("start is for a session and a prepared process, and doesn't say what that becomes; or the other way round")
 	case h.Start.Interactive && (h.Start.Session || h.Start.PreparedMB > 0):
 		return violation("start is for an interactive program, and for a session or a prepared process")
+	case h.Start.StderrKB < 0 || h.Start.StderrKB > maxMB || h.Start.StderrKB > 0 && !h.Start.Tests:
+		return violation("start has %d KiB of stderr, and is for no tests, or beyond reason", h.Start.StderrKB)
 	case h.Start.Tests && h.Start.PreparedMB > 0:
 		return violation("start is for tests and a prepared process")
 	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):

@@ -23,8 +23,11 @@ const MaxCompileOutput = 64 << 10
 // around them. The rest is dropped.
 const MaxShown = 512 << 10
 
-// MaxTestStderr is how much a program may say on stderr in one test; the rest is dropped.
+// MaxTestStderr is how much a program may say on stderr in one test, unless [Start.StderrKB] says more; the rest is dropped.
 const MaxTestStderr = 64 << 10
+
+// StderrOfTest is how many bytes of a run's stderr are sent where the start says kb.
+func StderrOfTest(kb int64) int64 { return cmp.Or(kb<<10, MaxTestStderr) }
 
 // Ready is the agent's first word.
 type Ready struct {
@@ -68,6 +71,8 @@ type Start struct {
 	Interactive bool `json:"interactive,omitempty"`
 	// Tests: after Go the program waits to be run on tests, each of which follows it.
 	Tests bool `json:"tests,omitempty"`
+	// StderrKB, with Tests, is how much of each run's stderr is sent, KiB. 0: [MaxTestStderr].
+	StderrKB int64 `json:"stderr_kb,omitempty"`
 	// Session: the command is an interpreter that gets code in turns, and keeps its state from one to the next.
 	Session bool `json:"session,omitempty"`
 	// Become is the command, in place of Command, of a prepared process that becomes a session's interpreter. Its code is in the files that follow.

@@ -44,8 +44,10 @@ type Program struct {
 	Fresh bool
 	// Tests, if set, are what the program is run on, one after another, in the place of one run with
 	// Stdin: each run has Files and what Compile made, and nothing of the runs before it. Limits hold
-	// for each run. There are no artifacts, and of stderr at most 64 KiB of each run.
+	// for each run. There are no artifacts, and of stderr at most StderrKB of each run.
 	Tests Tests
+	// StderrKB, KiB, bounds what comes of stderr in each of Tests; the rest is dropped. 0: 64.
+	StderrKB int64
 	// Turns, if set, make Command an interpreter that executes what they give it, and keeps its state from one to the
 	// next (runtimes.Runtime.Session). There is neither a Compile step nor Stdin, and no process runs between two turns.
 	// Limits hold for each turn, but those of memory, processes and disk for the session as a whole.

@@ -257,7 +257,7 @@ func TestReadErrors(t *testing.T) {
 		{"interactive, and a long validation_output", yaml("validation: custom interactive\nlimits: {validation_output: 9}") + "-- output_validators/v.py --\n", "problem.yaml: limits: interactive problems"},
 		{"multi-pass, and no validator", yaml("problem_format_version: 2025-09\ntype: multi-pass"), "problem.yaml: type: is multi-pass, and output_validators/ has no validator that is used"},
 		{"multi-pass, legacy, and default", yaml("validation: default multi-pass") + "-- output_validators/v.py --\n", "problem.yaml: validation: is multi-pass, and output_validators/ has no validator that is used"},
-		{"multi-pass and interactive", yaml("problem_format_version: 2025-09\ntype: [multi-pass, interactive]") + "-- output_validator/v.py --\n", "problem.yaml: type: interactive problems that are multi-pass, too, are not supported yet"},
+		{"multi-pass and interactive, and long outputs", yaml("problem_format_version: 2025-09\ntype: [multi-pass, interactive]\nlimits: {output: 9}") + "-- output_validator/v.py --\n", "problem.yaml: limits: interactive problems"},
 		{"passes", yaml("problem_format_version: 2025-09\ntype: multi-pass\nlimits: {validation_passes: 0}") + "-- output_validator/v.py --\n", "problem.yaml: limits.validation_passes: want a number from 1 to 100 (got 0)"},
 		{"submit-answer", yaml("type: [submit-answer]"), "problem.yaml: type: submit-answer problems are not supported yet"},
 		{"custom, and no validator", yaml("validation: custom"), "problem.yaml: validation: is custom, and output_validators/ has no validator"},

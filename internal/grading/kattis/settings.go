@@ -54,12 +54,9 @@ func (r *reader) settings(p *Problem) (settings, error) {
 	if s.keyOf(multiPass) == "" {
 		p.Limits.Passes = 1
 	}
-	if key := s.keyOf(interactive); key != "" {
+	if s.keyOf(interactive) != "" {
 		p.Interactive = true
-		switch {
-		case s.keyOf(multiPass) != "":
-			return s, unsupported(problemFile, key, "interactive problems that are multi-pass, too, are")
-		case max(p.Limits.OutputMB, p.Limits.ValidationOutputMB)<<20 > job.MaxDialogBytes:
+		if max(p.Limits.OutputMB, p.Limits.ValidationOutputMB)<<20 > job.MaxDialogBytes {
 			return s, unsupported(problemFile, "limits", "interactive problems with more than 8 MiB of output, or of validation_output, are")
 		}
 	}

@@ -19,6 +19,7 @@ func TestRoom(t *testing.T) {
 		"a quick validator":        newer + "limits: {validation_time: 1}\n" + validator,
 		"a validator of no hurry":  newer + "limits: {validation_time: 300}\n" + validator,
 		"an interactor":            newer + "type: interactive\n" + validator,
+		"an interactor of passes":  newer + "type: [interactive, multi-pass]\n" + validator,
 		"a validator of passes":    newer + "type: multi-pass\n" + validator,
 		"a validator, many passes": newer + "type: multi-pass\nlimits: {validation_passes: 4}\n" + validator,
 	} {

@@ -118,12 +118,18 @@ func TestPasses(t *testing.T) {
 // TestInteractive: what makes a problem interactive, in each version of the format.
 func TestInteractive(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ name, yaml, dir string }{
-		{"2025-09", "problem_format_version: 2025-09\ntype: interactive", "output_validator/v.py"},
-		{"2025-09, with a list", "problem_format_version: 2025-09\ntype: [scoring, interactive]", "output_validator/v.py"},
-		{"2023-07", "problem_format_version: 2023-07-draft\ntype: pass-fail interactive", "output_validators/v.py"},
-		{"legacy", "validation: custom interactive", "output_validators/talk/v.py"},
-		{"legacy, with scores", "type: scoring\nvalidation: custom score interactive", "output_validators/v.py"},
+	for _, tt := range []struct {
+		name, yaml, dir string
+		passes, version int
+	}{
+		{"2025-09", "problem_format_version: 2025-09\ntype: interactive", "output_validator/v.py", 0, 10},
+		{"2025-09, with a list", "problem_format_version: 2025-09\ntype: [scoring, interactive]", "output_validator/v.py", 0, 10},
+		{"2025-09, multi-pass", "problem_format_version: 2025-09\ntype: [interactive, multi-pass]", "output_validator/v.py", 2, 12},
+		{"2023-07", "problem_format_version: 2023-07-draft\ntype: pass-fail interactive", "output_validators/v.py", 0, 10},
+		{"2023-07, multi-pass", "problem_format_version: 2023-07-draft\ntype: interactive multi-pass", "output_validators/v.py", 2, 12},
+		{"legacy", "validation: custom interactive", "output_validators/talk/v.py", 0, 10},
+		{"legacy, multi-pass", "validation: custom interactive multi-pass", "output_validators/talk/v.py", 2, 12},
+		{"legacy, with scores", "type: scoring\nvalidation: custom score interactive", "output_validators/v.py", 0, 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +141,7 @@ func TestInteractive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c := spec.Checker; !p.Interactive || !c.Interactive || c.Passes != 0 || c.Program.Limits.OutputKB != 2048 || spec.Limits.OutputKB != 8192 || spec.SpecVersion != 10 {
+			if c := spec.Checker; !p.Interactive || !c.Interactive || c.Passes != tt.passes || c.Program.Limits.OutputKB != 2048 || spec.Limits.OutputKB != 8192 || spec.SpecVersion != tt.version {
 				t.Errorf("got %v, %+v, %+v, %+v, version %d", p.Interactive, c, c.Program, spec.Limits, spec.SpecVersion)
 			}
 			if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil {

@@ -33,7 +33,7 @@ func (s *Session) send(ctx context.Context, pause, resume func()) error {
 	}
 	start := agentwire.Start{
 		Protocol: agentwire.Version, Compile: p.Compile, Command: p.Command,
-		Env: p.Environment(), Limits: p.Limits, Tests: p.Tests != nil, Session: p.Turns != nil,
+		Env: p.Environment(), Limits: p.Limits, Tests: p.Tests != nil, StderrKB: p.StderrKB, Session: p.Turns != nil,
 		Interactive: p.Input != nil || p.Interactive, MergeStderr: p.MergeStderr, TruncateOutput: p.TruncateOutput, Languages: p.Languages,
 	}
 	if s.task.Preloaded {

@@ -207,7 +207,7 @@ func (s *Session) accept(task Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.check.Limits, s.check.Compile, s.check.Preload = task.Program.Limits, len(task.Program.Compile) > 0, task.Preloaded
-	s.check.Tests, s.check.Session = task.Program.Tests != nil, task.Program.Turns != nil
+	s.check.Tests, s.check.StderrKB, s.check.Session = task.Program.Tests != nil, task.Program.StderrKB, task.Program.Turns != nil
 }
 
 // whyUnsent is why the program could not be sent. An agent that stops reading says why, unless
