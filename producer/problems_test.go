@@ -194,7 +194,7 @@ func (s suite) regrade(t *testing.T, p job.Problem, from, graded string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.w.End(t, s.w.Start(t, j.ID), nil, nil)
+		s.w.End(t, s.w.Start(t, j.ID), nil, nil) //nolint:contextcheck // both are of the test
 		return j.ID
 	}
 	kept, purged := submit(), submit()
