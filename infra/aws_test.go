@@ -40,14 +40,9 @@ RELEASE_URL='s3://releases/glovebox.tar.gz'
 RELEASE_SHA256='` + hex.EncodeToString(sum[:]) + "'\n"
 }
 
-// autoscaleEnv is what an api's host has besides, where a pool follows what there is to do.
-const autoscaleEnv = `AUTOSCALE_POOL='cpu'
-AUTOSCALE_NAMESPACE='Glovebox/glovebox'
-AUTOSCALE_SLOTS='4'
-AUTOSCALE_MIN='1'
-AUTOSCALE_MAX='8'
-AUTOSCALE_BOOT_SECONDS='180'
-AUTOSCALE_CLEAR_SECONDS='600'
+// autoscaleEnv is what an api's host has besides, where pools follow what there is to do.
+const autoscaleEnv = `AUTOSCALE_NAMESPACE='Glovebox/glovebox'
+AUTOSCALE_POOLS='cpu common 4 1 8 180 600;exams pool=exams,zone=a 2 1 3 60 300'
 `
 
 // newInstance is a machine on EC2, on which cloud-init has begun.
@@ -156,23 +151,28 @@ func TestBootOfCounter(t *testing.T) {
 	}
 }
 
-// TestAutoscale: what glovebox says comes to CloudWatch, also after CloudWatch refused something, and each within the minute that it is of. The script ends as glovebox does.
+// TestAutoscale: what glovebox says of each pool comes to CloudWatch, also after CloudWatch refused something, and each within the minute that it is of. The script ends as glovebox does.
 func TestAutoscale(t *testing.T) {
 	t.Parallel()
 	m := newInstance(t, awsEnv("")+autoscaleEnv)
-	m.stub("glovebox", `[ "$*" = "autoscale --watch --interval 1m --slots 4 --min 1 --max 8 --boot 180s --clear 600s" ] || exit 2
-echo "3 workers wanted, 1 there: jobs wait (7 jobs wait, 2 run, 1.5 a second come, each runs for 2s)"
-echo "2 workers wanted, 3 there: fewer are enough"
+	m.stub("glovebox", `case $* in
+"autoscale --watch --interval 1m --pool common --slots 4 --min 1 --max 8 --boot 180s --clear 600s")
+  echo "3 workers wanted, 1 there: jobs wait (7 jobs wait, 2 run, 1.5 a second come, each runs for 2s)"
+  echo "2 workers wanted, 3 there: fewer are enough" ;;
+"autoscale --watch --interval 1m --pool pool=exams,zone=a --slots 2 --min 1 --max 3 --boot 60s --clear 300s")
+  echo "5 workers wanted of pool=exams,zone=a, 1 there: jobs wait (7 jobs wait, 2 run, 1.5 a second come, each runs for 2s)" ;;
+*) exit 2 ;;
+esac
 exit 4`)
 	m.stub("aws", `case $* in *"--value 3") exit 254 ;; esac`)
 	m.stub("timeout", `shift; exec "$@"`)
 	out, err := m.try("infra/aws/autoscale.sh")
-	if err == nil || !strings.Contains(out, "3 workers wanted, 1 there: jobs wait") || !strings.Contains(out, "CloudWatch didn't take it") {
+	if err == nil || !strings.Contains(out, "cpu: 3 workers wanted, 1 there: jobs wait") || !strings.Contains(out, "exams: 5 workers wanted of pool=exams,zone=a") || !strings.Contains(out, "CloudWatch didn't take it") {
 		t.Errorf("got %v, %s", err, out)
 	}
-	const put = "aws --region eu-central-1 cloudwatch put-metric-data --namespace Glovebox/glovebox --metric-name WantedWorkers --dimensions Pool=cpu --value "
-	for _, want := range []string{"timeout 50 " + put + "3\n", "\n" + put + "3\n", "timeout 50 " + put + "2\n", "\n" + put + "2\n"} {
-		if !strings.Contains(m.asked(), want) {
+	const put = "aws --region eu-central-1 cloudwatch put-metric-data --namespace Glovebox/glovebox --metric-name WantedWorkers --dimensions Pool="
+	for _, of := range []string{"cpu --value 3\n", "cpu --value 2\n", "exams --value 5\n"} {
+		if want := put + of; !strings.Contains(m.asked(), "timeout 50 "+want) || !strings.Contains(m.asked(), "\n"+want) {
 			t.Errorf("want %q, asked was\n%s", want, m.asked())
 		}
 	}

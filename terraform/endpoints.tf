@@ -13,7 +13,7 @@ locals {
         resources = values(local.group_arns)
       }
     },
-    var.autoscale == null ? {} : {
+    length(var.autoscale) == 0 ? {} : {
       monitoring = {
         action    = "cloudwatch:PutMetricData"
         resources = ["*"] # metrics have no ARN

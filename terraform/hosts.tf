@@ -25,14 +25,12 @@ locals {
         RELEASE_URL      = var.release.url
         RELEASE_SHA256   = var.release.sha256
       },
-      var.autoscale == null || group.role != "api" ? {} : {
-        AUTOSCALE_POOL          = var.autoscale.pool
-        AUTOSCALE_NAMESPACE     = local.wanted_metric.namespace
-        AUTOSCALE_SLOTS         = tostring(var.autoscale.slots)
-        AUTOSCALE_MIN           = tostring(var.workers[var.autoscale.pool].min_size)
-        AUTOSCALE_MAX           = tostring(var.workers[var.autoscale.pool].max_size)
-        AUTOSCALE_BOOT_SECONDS  = tostring(var.autoscale.boot_seconds)
-        AUTOSCALE_CLEAR_SECONDS = tostring(var.autoscale.clear_seconds)
+      length(var.autoscale) == 0 || group.role != "api" ? {} : {
+        AUTOSCALE_NAMESPACE = local.wanted_metric.namespace
+        # Of each pool: name, labels, slots, least, most, seconds of boot, seconds to be done within.
+        AUTOSCALE_POOLS = join(";", [for pool, follows in var.autoscale : join(" ", [
+          pool, local.counted_by[pool], follows.slots, var.workers[pool].min_size, var.workers[pool].max_size, follows.boot_seconds, follows.clear_seconds,
+        ])])
       },
     )
   }

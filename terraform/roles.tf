@@ -62,7 +62,7 @@ locals {
           Resource = [local.release_arn]
         }],
         # Metrics have no ARN. Their namespace bounds it.
-        var.autoscale == null || group.role != "api" ? [] : [{
+        length(var.autoscale) == 0 || group.role != "api" ? [] : [{
           Sid       = "WantedWorkers"
           Effect    = "Allow"
           Action    = ["cloudwatch:PutMetricData"]

@@ -326,44 +326,51 @@ variable "workers" {
 
 variable "autoscale" {
   description = <<-EOT
-    Has one pool follow what there is to do, between its min_size and max_size: the API's hosts run `glovebox autoscale`, and write
-    what it says into CloudWatch. pool names it. slots is how many jobs one of its hosts runs at once: its CPUs, or its
+    Has pools follow what there is to do, by name, each between its min_size and max_size: the API's hosts run `glovebox autoscale` for
+    each, and write what it says into CloudWatch. A pool with only is counted from the jobs that name these labels of it, one without from the
+    jobs of workers that are kept for none, which only one pool can be. slots is how many jobs one of its hosts runs at once: its CPUs, or its
     GLOVEBOX_CONCURRENCY. boot_seconds is how long a host takes until it takes jobs, and clear_seconds within which time what waits is
-    to be done, boot included. Without it (null) and without wanted_workers_metric, each pool stays at its min_size.
+    to be done, boot included. Pools that aren't named stay at their min_size, without wanted_workers_metric.
   EOT
-  type = object({
-    pool          = string
+  type = map(object({
     slots         = number
     boot_seconds  = optional(number, 180)
     clear_seconds = optional(number, 600)
-  })
-  default = null
+  }))
+  default  = {}
+  nullable = false
 
   validation {
-    condition     = var.autoscale == null || try(var.workers[var.autoscale.pool].min_size >= 1 && var.workers[var.autoscale.pool].max_size <= 10000, false)
-    error_message = "autoscale.pool has to be one of workers, with a min_size of at least 1, as target tracking can't leave 0, and a max_size of 10000 at most."
+    condition     = alltrue([for name in keys(var.autoscale) : try(var.workers[name].min_size >= 1 && var.workers[name].max_size <= 10000, false)])
+    error_message = "Each of autoscale has to be one of workers, with a min_size of at least 1, as target tracking can't leave 0, and a max_size of 10000 at most."
   }
   validation {
-    condition     = var.autoscale == null || try(var.autoscale.slots >= 1 && var.autoscale.slots <= 1000 && floor(var.autoscale.slots) == var.autoscale.slots, false)
-    error_message = "autoscale.slots has to be a whole number, 1 to 1000."
+    condition     = alltrue([for pool in values(var.autoscale) : pool.slots >= 1 && pool.slots <= 1000 && floor(pool.slots) == pool.slots])
+    error_message = "autoscale.….slots has to be a whole number, 1 to 1000."
   }
   validation {
-    condition = var.autoscale == null || try(
-      var.autoscale.boot_seconds >= 1 && var.autoscale.boot_seconds <= 3600 && var.autoscale.clear_seconds > var.autoscale.boot_seconds && var.autoscale.clear_seconds <= 86400
-      && floor(var.autoscale.boot_seconds) == var.autoscale.boot_seconds && floor(var.autoscale.clear_seconds) == var.autoscale.clear_seconds,
-    false)
-    error_message = "autoscale.boot_seconds and clear_seconds have to be whole seconds, boot_seconds 3600 at most, clear_seconds more than boot_seconds and 86400 at most."
+    condition = alltrue([for pool in values(var.autoscale) :
+      pool.boot_seconds >= 1 && pool.boot_seconds <= 3600 && pool.clear_seconds > pool.boot_seconds && pool.clear_seconds <= 86400
+      && floor(pool.boot_seconds) == pool.boot_seconds && floor(pool.clear_seconds) == pool.clear_seconds
+    ])
+    error_message = "autoscale.….boot_seconds and clear_seconds have to be whole seconds, boot_seconds 3600 at most, clear_seconds more than boot_seconds and 86400 at most."
   }
   validation {
-    condition     = var.autoscale == null || var.wanted_workers_metric == null
+    condition = try(length(distinct([for name in keys(var.autoscale) : { for label in var.workers[name].only : label => var.workers[name].labels[label] }])), 0) == length(var.autoscale) || anytrue([
+      for name in keys(var.autoscale) : !can(var.workers[name])
+    ])
+    error_message = "The pools of autoscale have to differ in the labels that only keeps them for, as jobs are counted by these. One pool at most can have no only."
+  }
+  validation {
+    condition     = length(var.autoscale) == 0 || var.wanted_workers_metric == null
     error_message = "Either autoscale or wanted_workers_metric says how many workers there should be, not both."
   }
 }
 
 variable "wanted_workers_metric" {
   description = <<-EOT
-    CloudWatch metric that says how many workers each pool should have, by the dimension Pool, where autoscale doesn't: for several
-    pools, by a number of your own. Once a minute, or scaling stands still.
+    CloudWatch metric that says how many workers each pool should have, by the dimension Pool, where autoscale doesn't:
+    a number of your own. Once a minute, or scaling stands still.
   EOT
   type = object({
     namespace = string

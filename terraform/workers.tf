@@ -3,8 +3,12 @@
 
 locals {
   # What infra/aws/autoscale.sh writes on the API's hosts, or what somebody else does.
-  wanted_metric = var.autoscale == null ? var.wanted_workers_metric : { namespace = "Glovebox/${var.name}", name = "WantedWorkers" }
-  scaled_pools  = local.wanted_metric == null ? [] : var.autoscale == null ? keys(var.workers) : [var.autoscale.pool]
+  wanted_metric = length(var.autoscale) == 0 ? var.wanted_workers_metric : { namespace = "Glovebox/${var.name}", name = "WantedWorkers" }
+  scaled_pools  = local.wanted_metric == null ? [] : length(var.autoscale) == 0 ? keys(var.workers) : keys(var.autoscale)
+  # By which labels `glovebox autoscale` counts the jobs of each.
+  counted_by = {
+    for pool in keys(var.autoscale) : pool => length(var.workers[pool].only) == 0 ? "common" : join(",", [for label in sort(var.workers[pool].only) : "${label}=${var.workers[pool].labels[label]}"])
+  }
 }
 
 resource "aws_autoscaling_policy" "workers" {

@@ -22,6 +22,7 @@ type autoscaleOptions struct {
 	watch, asJSON bool
 	interval      time.Duration
 	metricsAddr   string
+	pools         []string
 }
 
 // The interval between two looks: the shortest, and the longest. Figures that are two minutes old are too old.
@@ -39,6 +40,13 @@ func (a *app) autoscaleCommand() *cobra.Command {
 through with those that wait within --clear. A tenant counts with no more jobs than its
 quota lets run at once. With nothing to do it is --min, which may be 0.
 
+These are the workers that are kept for no jobs: they are counted from jobs without a
+placement, and those whose labels such a worker has, or had within a week. --pool counts
+the workers of a pool instead, from the jobs whose placement names its labels: give those
+that GLOVEBOX_LABELS_ONLY keeps it for. Of several pools, one number is for each, all with
+the same --slots, --min and --max. A job counts once, with the pool of which it names most
+labels. --pool common adds the workers that are kept for no jobs, with what is left.
+
 It looks twice, --interval apart, and prints one number: what is needed now, which may be
 fewer than there are. With --watch it goes on, and knows the past: the number grows at
 once, and falls when fewer have been enough for --hold, by a quarter a minute at most.
@@ -49,7 +57,8 @@ does, sets that number.
 
 GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-acl").`,
 		Example: `  glovebox autoscale --slots 4 --max 20
-  glovebox autoscale --watch --json --slots 4 --max 20 --metrics-addr 127.0.0.1:9095`,
+  glovebox autoscale --watch --json --slots 4 --max 20 --metrics-addr 127.0.0.1:9095
+  glovebox autoscale --watch --pool pool=exams --pool zone=a,gpu=yes --pool common`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.autoscale(cmd.Context(), o) },
 	}
@@ -61,11 +70,12 @@ GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-
 	f.DurationVar(&o.policy.Boot, "boot", time.Minute, "`TIME` that a worker takes to start")
 	f.DurationVar(&o.policy.Service, "service", 5*time.Second, "`TIME` that a job is taken to run, until some have ended")
 	f.DurationVar(&o.policy.Hold, "hold", 5*time.Minute, "`TIME` for which fewer have to be enough before workers go")
+	f.StringArrayVar(&o.pools, "pool", nil, "`LABELS` of a pool whose workers are counted, with commas: pool=exams; or common; can be given again")
 	f.DurationVar(&o.interval, "interval", 15*time.Second, "`TIME` between two looks")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`HOST:PORT` at which Prometheus finds /metrics, with --watch")
 	f.BoolVar(&o.watch, "watch", false, "go on, and print a line for each look")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	for _, name := range []string{"slots", "min", "max", "clear", "boot", "service", "hold", "interval"} {
+	for _, name := range []string{"slots", "min", "max", "clear", "boot", "service", "hold", "interval", "pool"} {
 		setTwin(cmd, name, "GLOVEBOX_AUTOSCALE_"+strings.ToUpper(name))
 	}
 	return cmd
@@ -91,14 +101,36 @@ func (o autoscaleOptions) zero() string {
 	return ""
 }
 
+// poolScalers are pools, each with what decides about it.
+type poolScalers struct {
+	pools autoscale.Pools
+	of    []*autoscale.Scaler
+}
+
+// scalers fails where the options' policy or pools are none.
+func (o autoscaleOptions) scalers() (s poolScalers, err error) {
+	if s.pools, err = autoscale.ParsePools(o.pools); err != nil {
+		return s, usagef("--pool: %v", err)
+	}
+	for range s.pools {
+		scaler, err := autoscale.New(o.policy)
+		if err != nil {
+			return s, usagef("--%v", err)
+		}
+		s.of = append(s.of, scaler)
+	}
+	return s, nil
+}
+
 func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 	if name := o.zero(); name != "" {
 		return usagef("--%s is 0: want more, or none for its default", name)
 	}
-	scaler, err := autoscale.New(o.policy)
+	scalers, err := o.scalers()
+	if err != nil {
+		return err
+	}
 	switch {
-	case err != nil:
-		return usagef("--%v", err)
 	case o.interval < leastLook || o.interval > mostLook:
 		return usagef("--interval is %s: want %s to %s", o.interval, leastLook, mostLook)
 	case o.metricsAddr != "" && !o.watch:
@@ -129,7 +161,7 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 		defer func() { stop(); <-served }()
 	}
 	for looks := 1; ; looks++ {
-		load, err := records.Demand(ctx, o.policy.Boot)
+		loads, err := records.Demand(ctx, o.policy.Boot, scalers.pools)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -138,15 +170,17 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 		case err != nil: // what was decided last stays, for two minutes
 			log.Warn("nothing is decided: there are no figures", "error", err)
 		default:
-			next := scaler.Now
-			if o.watch {
-				next = scaler.Next
-			}
-			d := next(load)
-			exported.Decided(d)
-			if o.watch || looks == 2 {
-				if err := a.printDecision(d, o.asJSON); err != nil {
-					return err
+			for i, load := range loads {
+				next := scalers.of[i].Now
+				if o.watch {
+					next = scalers.of[i].Next
+				}
+				d := next(load)
+				exported.Decided(d)
+				if o.watch || looks == 2 {
+					if err := a.printDecision(d, o.asJSON); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -171,7 +205,11 @@ func (a *app) printDecision(d autoscale.Decision, asJSON bool) error {
 		_, err = fmt.Fprintf(a.stdout, "%s\n", b)
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "%d workers wanted, %d there: %s (%d jobs wait, %d run, %.3g a second come, each runs for %s)\n",
-		d.Wanted, d.Workers, d.Why, d.Waiting, d.Running, d.ArrivalsPerSecond, (time.Duration(d.ServiceMS) * time.Millisecond))
+	of := ""
+	if d.Pool != autoscale.Common {
+		of = " of " + d.Pool
+	}
+	_, err := fmt.Fprintf(a.stdout, "%d workers wanted%s, %d there: %s (%d jobs wait, %d run, %.3g a second come, each runs for %s)\n",
+		d.Wanted, of, d.Workers, d.Why, d.Waiting, d.Running, d.ArrivalsPerSecond, (time.Duration(d.ServiceMS) * time.Millisecond))
 	return err
 }

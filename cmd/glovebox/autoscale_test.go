@@ -74,13 +74,105 @@ func TestAutoscale(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 602 jobs of 2 s within the two minutes that remain of three are 11 slots.
-	if d.Wanted != 3 || d.Waiting != 602 || d.Why == "" {
+	if d.Pool != "common" || d.Wanted != 3 || d.Waiting != 602 || d.Why == "" {
 		t.Errorf("got %+v, want 3 workers for 602 jobs", d)
 	}
 	go io.Copy(io.Discard, lines) //nolint:errcheck // until the command ends
 	gbtest.Eventually(t, "Prometheus finds the number", func() bool {
 		text, err := get(t.Context(), "http://"+addr+"/metrics")
-		return err == nil && strings.Contains(text, "\nglovebox_workers_wanted 3\n")
+		return err == nil && strings.Contains(text, "\nglovebox_workers_wanted{pool=\"common\"} 3\n")
+	})
+	stop()
+	select {
+	case code := <-ended:
+		if code != exitOK {
+			t.Errorf("exit code %d: %s", code, &log)
+		}
+	case <-time.After(gbtest.Patience):
+		t.Error("the command doesn't end")
+	}
+	written.Close()
+}
+
+// TestAutoscalePools: one process says how many workers each of several pools wants, to a reader of lines, of JSON, and to Prometheus: of
+// each, for the jobs that name its labels, and of a tenant for no more than its quota.
+func TestAutoscalePools(t *testing.T) {
+	t.Parallel()
+	server := gbtest.Redis(t)
+	records, err := record.Open(t.Context(), record.Config{URL: server.API()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	worker, err := record.Open(t.Context(), record.Config{URL: server.Worker()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer worker.Close()
+	for _, w := range []fleet.Worker{
+		{ID: "exam", Concurrency: 4, Labels: job.Labels{"pool": "exams"}, Only: []string{"pool"}},
+		{ID: "any", Concurrency: 4},
+	} {
+		if err := worker.Fleet.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := records.CreateTenant(t.Context(), "bounded", job.Terms{Quotas: job.Quotas{RunningAtOnce: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, jobs := range []struct {
+		tenant    string
+		placement job.Labels
+		n         int
+	}{
+		{"school", job.Labels{"pool": "exams"}, 1198},
+		{"bounded", job.Labels{"pool": "exams"}, 500},
+		{"school", nil, 600},
+	} {
+		list := make([]record.NewJob, jobs.n)
+		for i := range list {
+			list[i] = record.NewJob{ID: job.NewID(jobs.tenant), Spec: job.Spec{Runtime: "bash", Placement: jobs.placement}}
+		}
+		if _, err := records.CreateMany(t.Context(), jobs.tenant, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings := config.File{"GLOVEBOX_REDIS_URL": server.API(), "GLOVEBOX_AUTOSCALE_SLOTS": "4", "GLOVEBOX_AUTOSCALE_SERVICE": "2s", "GLOVEBOX_AUTOSCALE_POOL": "pool=exams\npool=idle\ncommon"}
+	var out, errs bytes.Buffer
+	a := &app{stdout: &out, stderr: &errs, getenv: settings.Get}
+	if code := a.run(t.Context(), []string{"autoscale", "--interval", "1s", "--pool", "pool=exams"}); code != exitOK || !strings.HasPrefix(out.String(), "5 workers wanted of pool=exams, 1 there") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("of one pool: exit code %d, %s%s", code, &out, &errs)
+	}
+	addr := gbtest.Addr(t)
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
+	var log gbtest.Buffer
+	lines, written := io.Pipe()
+	a = &app{stdout: written, stderr: &log, getenv: settings.Get}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- a.run(watching, []string{"autoscale", "--watch", "--json", "--interval", "1s", "--metrics-addr", addr})
+	}()
+	// 1200 jobs of 2 s within the two minutes that remain of three are 20 slots, 600 are 10.
+	decoder := json.NewDecoder(lines)
+	for _, want := range []autoscale.Decision{
+		{Pool: "pool=exams", Wanted: 5, Workers: 1, Waiting: 1200},
+		{Pool: "pool=idle"},
+		{Pool: "common", Wanted: 3, Workers: 1, Waiting: 600},
+	} {
+		var d autoscale.Decision
+		if err := decoder.Decode(&d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Pool != want.Pool || d.Wanted != want.Wanted || d.Workers != want.Workers || d.Waiting != want.Waiting {
+			t.Errorf("got %+v, want %+v", d, want)
+		}
+	}
+	go io.Copy(io.Discard, lines) //nolint:errcheck // until the command ends
+	gbtest.Eventually(t, "Prometheus finds the numbers", func() bool {
+		text, err := get(t.Context(), "http://"+addr+"/metrics")
+		return err == nil && strings.Contains(text, "\nglovebox_workers_wanted{pool=\"pool=exams\"} 5\n") &&
+			strings.Contains(text, "\nglovebox_workers_wanted{pool=\"pool=idle\"} 0\n") && strings.Contains(text, "\nglovebox_workers_wanted{pool=\"common\"} 3\n")
 	})
 	stop()
 	select {
@@ -120,6 +212,10 @@ func TestAutoscaleUsage(t *testing.T) {
 		"--max 0":                       "--max is 0: want more",
 		"--boot 0s":                     "--boot is 0: want more",
 		"--metrics-addr 127.0.0.1:9095": "want --watch, too",
+		"--pool exams":                  `--pool: "exams" is no label: want key=value, with commas between them`,
+		"--pool pool=exams!":            "--pool: labels.pool: is no value of a label (got exams!); allowed: 1 to 63 letters",
+		"--pool common --pool common":   "--pool: common is given more than once",
+		"--pool=":                       "--pool: it is empty: want labels, as in pool=exams,zone=a, or common",
 		"--hold soon":                   "invalid argument \"soon\"",
 		"":                              "GLOVEBOX_REDIS_URL",
 	} {

@@ -37,7 +37,7 @@ EnvironmentFile=-/run/glovebox-settings/$role.env
 TimeoutStopSec=$((GRACE_SECONDS + 30))
 EOF
 units=("glovebox-$role.service" glovebox-drain.service)
-if [ -n "${AUTOSCALE_POOL:-}" ]; then
+if [ -n "${AUTOSCALE_POOLS:-}" ]; then
     install -m 755 infra/aws/autoscale.sh "$lib/aws/"
     install -m 644 infra/aws/glovebox-autoscale.service /etc/systemd/system/glovebox-autoscale.service
     units+=(glovebox-autoscale.service)

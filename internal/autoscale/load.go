@@ -2,8 +2,10 @@ package autoscale
 
 import "time"
 
-// Load is what there is to do at one time.
+// Load is what there is to do at one time, for the workers of one pool.
 type Load struct {
+	// Pool is its name, as [Pools.Name] has it.
+	Pool    string
 	At      time.Time
 	Tenants []Tenant
 	// Oldest is how long the job has waited that waits longest, of those that only a worker is missing for.

@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// Decision is how many workers there should be, and why.
+// Decision is how many workers there should be of a pool, and why.
 type Decision struct {
-	At time.Time `json:"at"`
+	// Pool is the pool's name, as [Pools.Name] has it.
+	Pool string    `json:"pool"`
+	At   time.Time `json:"at"`
 	// Wanted is the number of workers that there should be from now on.
 	Wanted int `json:"wanted"`
 	// Needed is what the figures of this moment ask for: Wanted follows it at once where it grows, and slowly where
@@ -125,7 +127,7 @@ func (s *Scaler) need(l Load) Decision {
 		workers = 1
 	}
 	return Decision{
-		At: l.At, Needed: s.bounded(ceil(workers)), Workers: l.Workers, Paused: l.Paused, Waiting: ceil(all.waiting), Running: ceil(all.running),
+		Pool: l.Pool, At: l.At, Needed: s.bounded(ceil(workers)), Workers: l.Workers, Paused: l.Paused, Waiting: ceil(all.waiting), Running: ceil(all.running),
 		ArrivalsPerSecond: math.Round(arrivals*1000) / 1000, ServiceMS: service.Milliseconds(), OldestMS: l.Oldest.Milliseconds(),
 	}
 }

@@ -57,22 +57,6 @@ func (f *Fleet) countSlots(ctx context.Context) (total int64, err error) {
 	return SlotsFor(living, nil), err
 }
 
-// Count counts the workers that take jobs, and those that live and are paused.
-func (f *Fleet) Count(ctx context.Context) (taking, paused int, err error) {
-	living, err := f.Living(ctx)
-	for _, w := range living {
-		if w.Slots > 0 {
-			taking++
-		} else {
-			paused++
-		}
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("count workers: %w", err)
-	}
-	return taking, paused, nil
-}
-
 // Slots is how many jobs a worker that lives runs at once, and which.
 type Slots struct {
 	Worker string

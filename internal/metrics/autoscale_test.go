@@ -21,13 +21,14 @@ func TestWantedIsForgotten(t *testing.T) {
 		there bool
 	}{
 		{"nothing is decided", func() {}, false},
-		{"seven are wanted", func() { m.Decided(autoscale.Decision{At: clock, Wanted: 7, Needed: 3}) }, true},
+		{"seven are wanted", func() { m.Decided(autoscale.Decision{Pool: "common", At: clock, Wanted: 7, Needed: 3}) }, true},
+		{"and another number of a pool", func() { m.Decided(autoscale.Decision{Pool: "pool=exams,zone=a", At: clock, Wanted: 2, Needed: 1}) }, true},
 		{"two minutes later", func() { clock = clock.Add(wantedFor) }, true},
 		{"and one second", func() { clock = clock.Add(time.Second) }, false},
 	} {
 		step.then()
 		text := scrape(t, r)
-		if got := strings.Contains(text, "\nglovebox_workers_wanted 7\n") && strings.Contains(text, "\nglovebox_workers_needed 3\n"); got != step.there {
+		if got := strings.Contains(text, "\nglovebox_workers_wanted{pool=\"common\"} 7\n") && strings.Contains(text, "\nglovebox_workers_needed{pool=\"common\"} 3\n"); got != step.there {
 			t.Errorf("%s: got the metrics %v, want %v, in:\n%s", step.what, got, step.there, text)
 		}
 	}

@@ -13,6 +13,23 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
+// demand is what there is to do for each of these pools, with tenants in the order of their names.
+func (s *Store) demand(t *testing.T, soon time.Duration, pools ...string) []autoscale.Load {
+	t.Helper()
+	p, err := autoscale.ParsePools(pools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loads, err := s.Demand(t.Context(), soon, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range loads {
+		slices.SortFunc(l.Tenants, func(a, b autoscale.Tenant) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return loads
+}
+
 // TestDemand: what autoscaling reads are the jobs of each tenant with its quota, in its backlog or not, those that come due
 // soon, the age of the oldest that a worker would help, and the workers.
 func TestDemand(t *testing.T) {
@@ -51,12 +68,9 @@ func TestDemand(t *testing.T) {
 		}
 	}
 	clock = clock.Add(10 * time.Second)
-	got, err := s.Demand(t.Context(), 2*time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := s.demand(t, 2*time.Minute)[0]
 	want := autoscale.Load{
-		At: clock, Oldest: 10 * time.Second, // the bounded tenant's wait for its own
+		Pool: autoscale.Common, At: clock, Oldest: 10 * time.Second, // the bounded tenant's wait for its own
 		Workers: 1, Paused: 1,
 		Tenants: []autoscale.Tenant{
 			{Name: "bounded", Queued: 3, Quota: 1},
@@ -64,7 +78,6 @@ func TestDemand(t *testing.T) {
 			{Name: "later", Soon: 1},
 		},
 	}
-	slices.SortFunc(got.Tenants, func(a, b autoscale.Tenant) int { return strings.Compare(a.Name, b.Name) })
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("want -, got +:\n%s", d)
 	}
@@ -82,8 +95,8 @@ func TestDemandPassesOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.Demand(t.Context(), 0)
-	if err != nil || len(got.Tenants) != 1 || got.Tenants[0].Name != "good" || got.Tenants[0].Queued != 1 {
-		t.Errorf("got %+v, %v, want the good tenant's job", got, err)
+	got := s.demand(t, 0)[0]
+	if len(got.Tenants) != 1 || got.Tenants[0].Name != "good" || got.Tenants[0].Queued != 1 {
+		t.Errorf("got %+v, want the good tenant's job", got)
 	}
 }

@@ -68,8 +68,11 @@ func commonBacklogs(tenant string) []string {
 
 // backlogKeys are those in which all jobs are that wait in a backlog, each once.
 func backlogKeys(tenant string) []string {
-	return append(commonBacklogs(tenant), script.Key(tenant, "backlog:@"))
+	return append(commonBacklogs(tenant), placedBacklogKey(tenant))
 }
+
+// placedBacklogKey has all jobs with a placement that wait in a backlog.
+func placedBacklogKey(tenant string) string { return script.Key(tenant, "backlog:@") }
 
 // poolBacklogs are those of jobs with that placement.
 func poolBacklogs(tenant, placement string) []string {

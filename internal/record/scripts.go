@@ -146,6 +146,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"input_reserve":          inputReserve,
 	"input_patience":         inputPatience,
 	"usage_life":             job.UsageLife,
+	"placed_usage_life":      2 * day,
 	"upload_cost":            uploadCost,
 	"most_names":             mostNames,
 	"name_life":              nameLife,

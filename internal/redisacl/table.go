@@ -54,7 +54,7 @@ var keys = []Key{
 	{"gb:{*}:result:*", "string", ReadWrite, ReadWrite, "results: a worker writes them, and reads them for inputs", "an hour after the end, or less: see lent"},
 	{"gb:{*}:input:*", "list of epoch and job.Input as JSON", ReadWrite, ReadWrite, "what an interactive job was sent while it runs", "until it ends; 256 KiB at most"},
 	{"gb:{*}:events:*", "stream", ReadWrite, ReadWrite, "what a watched job prints", "until a minute after the end, or less: see lent; 1.3 MiB at most"},
-	{"gb:{*}:usage:*", "hash of counts; the name has the day, counted from 1970 in UTC", ReadWrite, ReadWrite, "what jobs used that ended on a day: an end counts up", "400 days"},
+	{"gb:{*}:usage:*", "hash of counts; the name has the day, counted from 1970 in UTC", ReadWrite, ReadWrite, "what jobs used that ended on a day: an end counts up; its :placed how many of each placement", "400 days; its :placed 2"},
 	{"gb:{*}:stored", "string", ReadWrite, ReadWrite, "bytes that are stored: an end counts up", "a number, while it isn't 0"},
 	{"gb:{*}:lent", "zset name → ms when it expires", ReadWrite, ReadWrite, "results and events that are there for a while: who writes one takes back others", "128 MiB of results and events in all"},
 	{"gb:{*}:lent:*", "hash name → bytes, and their sum as a string", ReadWrite, ReadWrite, "what they take", "as lent"},

@@ -139,12 +139,12 @@ run "fixed_sizes" {
 run "autoscale" {
   command = plan
   variables {
-    autoscale = { pool = "spot", slots = 4 }
+    autoscale = { spot = { slots = 4 }, default = { slots = 8, clear_seconds = 300 } }
   }
 
   assert {
-    condition     = toset(keys(aws_autoscaling_policy.workers)) == toset(["spot"])
-    error_message = "The pool that was named scales, and no other."
+    condition     = toset(keys(aws_autoscaling_policy.workers)) == toset(["default", "spot"])
+    error_message = "The pools that were named scale, and no other."
   }
   assert {
     condition = flatten([
@@ -156,7 +156,7 @@ run "autoscale" {
   }
   assert {
     condition = alltrue([for line in [
-      "AUTOSCALE_POOL='spot'", "AUTOSCALE_NAMESPACE='Glovebox/glovebox'", "AUTOSCALE_SLOTS='4'", "AUTOSCALE_MIN='1'", "AUTOSCALE_MAX='4'", "AUTOSCALE_BOOT_SECONDS='180'", "AUTOSCALE_CLEAR_SECONDS='600'",
+      "AUTOSCALE_NAMESPACE='Glovebox/glovebox'", "AUTOSCALE_POOLS='default common 8 1 4 180 300;spot capacity=spot 4 1 4 180 600'",
     ] : strcontains(base64decode(aws_launch_template.this["api"].user_data), line)])
     error_message = "The API's hosts have to know how to count."
   }
@@ -168,6 +168,39 @@ run "autoscale" {
     condition     = toset(keys(aws_vpc_endpoint.interface)) == toset(["secretsmanager", "autoscaling", "monitoring"])
     error_message = "The API's hosts need a way to CloudWatch."
   }
+}
+
+run "autoscale_of_one" {
+  command = plan
+  variables {
+    autoscale = { spot = { slots = 4 } }
+  }
+
+  assert {
+    condition     = toset(keys(aws_autoscaling_policy.workers)) == toset(["spot"])
+    error_message = "The pool that was named scales, and no other."
+  }
+}
+
+run "autoscale_of_two_without_a_lock" {
+  command = plan
+  variables {
+    workers   = { default = {}, spot = { labels = { capacity = "spot" } } }
+    autoscale = { default = { slots = 4 }, spot = { slots = 4 } }
+  }
+  expect_failures = [var.autoscale]
+}
+
+run "autoscale_of_two_with_one_lock" {
+  command = plan
+  variables {
+    workers = {
+      default = { labels = { pool = "exams", zone = "a" }, only = ["pool"] }
+      spot    = { labels = { pool = "exams", zone = "b" }, only = ["pool"] }
+    }
+    autoscale = { default = { slots = 4 }, spot = { slots = 4 } }
+  }
+  expect_failures = [var.autoscale]
 }
 
 run "scaling" {

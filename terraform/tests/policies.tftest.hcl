@@ -125,7 +125,7 @@ run "endpoints" {
 run "autoscale" {
   command = plan
   variables {
-    autoscale = { pool = "default", slots = 4 }
+    autoscale = { default = { slots = 4 } }
   }
 
   assert {

@@ -502,7 +502,7 @@ run "autoscale_from_none" {
   command = plan
   variables {
     workers   = { default = { min_size = 0 } }
-    autoscale = { pool = "default", slots = 4 }
+    autoscale = { default = { slots = 4 } }
   }
   expect_failures = [var.autoscale]
 }
@@ -510,7 +510,7 @@ run "autoscale_from_none" {
 run "autoscale_of_no_pool" {
   command = plan
   variables {
-    autoscale = { pool = "other", slots = 4 }
+    autoscale = { other = { slots = 4 } }
   }
   expect_failures = [var.autoscale]
 }
@@ -518,7 +518,7 @@ run "autoscale_of_no_pool" {
 run "autoscale_without_slots" {
   command = plan
   variables {
-    autoscale = { pool = "default", slots = 0 }
+    autoscale = { default = { slots = 0 } }
   }
   expect_failures = [var.autoscale]
 }
@@ -526,7 +526,7 @@ run "autoscale_without_slots" {
 run "autoscale_that_boots_for_too_long" {
   command = plan
   variables {
-    autoscale = { pool = "default", slots = 4, boot_seconds = 600 }
+    autoscale = { default = { slots = 4, boot_seconds = 600 } }
   }
   expect_failures = [var.autoscale]
 }
@@ -534,7 +534,7 @@ run "autoscale_that_boots_for_too_long" {
 run "autoscale_whose_boot_glovebox_refuses" {
   command = plan
   variables {
-    autoscale = { pool = "default", slots = 4, boot_seconds = 3601, clear_seconds = 7200 }
+    autoscale = { default = { slots = 4, boot_seconds = 3601, clear_seconds = 7200 } }
   }
   expect_failures = [var.autoscale]
 }
@@ -542,7 +542,7 @@ run "autoscale_whose_boot_glovebox_refuses" {
 run "autoscale_and_a_metric" {
   command = plan
   variables {
-    autoscale             = { pool = "default", slots = 4 }
+    autoscale             = { default = { slots = 4 } }
     wanted_workers_metric = { namespace = "Glovebox", name = "Wanted" }
   }
   expect_failures = [var.autoscale]

@@ -46,7 +46,7 @@ module "glovebox" {
   }
 
   # Spot hosts come and go with the jobs. Each has four CPUs.
-  autoscale = { pool = "spot", slots = 4 }
+  autoscale = { spot = { slots = 4 } }
 
   # A web page may upload straight to the bucket.
   bucket = { cors_origins = ["https://app.${var.zone}"] }

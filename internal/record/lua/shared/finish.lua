@@ -9,6 +9,7 @@
 -- @const expired_delay   how long after a record expires its objects and counts go, ms
 -- @const event_life      how long events outlive their job if somebody watches it, ms
 -- @const usage_life      how long the usage of a day is kept, ms
+-- @const placed_usage_life  how long it is kept how many jobs of each placement have ended on a day, ms
 -- @const unwatched_life  how long events outlive their job if nobody watches it, ms
 -- @arg id           of the job
 -- @arg now          ms
@@ -76,6 +77,9 @@ local function meter()
     if n ~= '0' then redis.pcall('HINCRBY', day, name, n) end
   end
   if jobs == 1 or type(jobs) ~= 'number' then redis.pcall('PEXPIRE', day, usage_life) end
+  if not pool then return end
+  jobs = redis.pcall('HINCRBY', day .. ':placed', pool, 1)
+  if jobs == 1 or type(jobs) ~= 'number' then redis.pcall('PEXPIRE', day .. ':placed', placed_usage_life) end
 end
 
 -- spend counts what the job cost for its tenant's month, and tells of what that makes of a budget. It answers what tell answers.
