@@ -170,7 +170,11 @@ install_s3() {
     local from=$lib/versitygw
     [ ! -x lib/versitygw ] || from=lib/versitygw
     [ -x "$from" ] || fail "there is no lib/versitygw here: name a --bucket, or take a release or a pack that has it"
-    [ "$from" = $lib/versitygw ] || cmp -s "$from" $lib/versitygw || { install -m 755 "$from" $lib/versitygw.new && mv -f $lib/versitygw.new $lib/versitygw && changed=yes; }
+    if [ "$from" != $lib/versitygw ] && ! cmp -s "$from" $lib/versitygw; then
+        install -m 755 "$from" $lib/versitygw.new # no && here: a failure would end nothing
+        mv -f $lib/versitygw.new $lib/versitygw
+        changed=yes
+    fi
     install -d -m 700 -o glovebox-s3 -g glovebox-s3 $data $data/glovebox
     local access secret
     access=$(secret s3-access)

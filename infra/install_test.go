@@ -217,6 +217,30 @@ func TestInstallHalf(t *testing.T) {
 	}
 }
 
+// TestInstallFullDisk: an upgrade for whose S3 server the disk has no room fails, and the old one goes on.
+func TestInstallFullDisk(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	m.run(install("install.sh")...)
+	m.write("tree/pack/lib/versitygw", strings.Repeat("newer", 1<<19))
+	upgrade := install("install.sh")
+	upgrade[2] = `cp -a /usr/local/lib/glovebox /run/lib
+mount -t tmpfs -o size=1m small /usr/local/lib/glovebox
+cp -a /run/lib/. /usr/local/lib/glovebox && ` + upgrade[2]
+	out, err := m.try(upgrade...)
+	if err == nil || !strings.Contains(out, "No space left on device") || strings.Contains(out, "ready") {
+		t.Errorf("got %v, want no S3 server installed:\n%s", err, out)
+	}
+	if strings.Contains(m.asked(), "restart glovebox-s3.service") {
+		t.Errorf("it restarted something: asked was\n%s", m.asked())
+	}
+	m.run(install("install.sh")...)
+	if got := m.read(lib + "versitygw"); !strings.HasPrefix(got, "newer") || !strings.Contains(m.asked(), "systemctl restart glovebox-s3.service") {
+		t.Errorf("with room, the S3 server has %d bytes; asked was\n%s", len(got), m.asked())
+	}
+}
+
 // TestInstallPorts: a port is free, or of the part of Glovebox that is installed already.
 func TestInstallPorts(t *testing.T) {
 	t.Parallel()
