@@ -373,10 +373,13 @@ uninstall() {
         say "kept" "$etc, /var/lib/glovebox, /var/lib/glovebox-redis, $data and the users; --purge deletes them"
         return
     fi
-    rm -rf --one-file-system $etc /var/lib/glovebox /var/lib/glovebox-redis $data /var/cache/glovebox-worker
+    # shellcheck source=infra/remove.sh
+    . infra/remove.sh
+    remove /var/lib/glovebox /var/lib/glovebox-redis $data /var/cache/glovebox-worker
     for user in glovebox glovebox-worker glovebox-redis glovebox-s3; do
         ! id "$user" >/dev/null 2>&1 || userdel "$user" || say "to do" "the user $user is left: end its processes, then: userdel $user"
     done
+    remove $etc # last, as it says that install.sh was here: until then a purge can be run again
     say "gone" "all of Glovebox; packages of the distribution stay"
 }
 

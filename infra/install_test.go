@@ -355,6 +355,37 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
+// TestPurge: a purge that fails half-way can be run again, and a volume of its own, which stays, is no failure.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.stub("userdel", "")
+	m.write("tree/pack/lib/versitygw", "server")
+	m.run(install("install.sh")...)
+	purge := install("install.sh --uninstall --purge")[2]
+	for _, below := range []string{"/var/lib/glovebox/.local", "/var/lib/glovebox-s3/objects"} {
+		out, err := m.try(m.onData(below, purge)...)
+		if err == nil || !strings.Contains(out, "problem   rm: skipping '"+below+"'") || !strings.Contains(out, "left: "+below+"/in-volume") {
+			t.Errorf("a volume at %s: got %v:\n%s", below, err, out)
+		}
+		if strings.Contains(m.asked(), "userdel") || m.read("etc/glovebox/operator.env") == "" {
+			t.Errorf("it can't be run again, asked was\n%s", m.asked())
+		}
+	}
+	out := m.run(m.onData("/var/lib/glovebox-s3", purge)...)
+	if !strings.Contains(out, "to do     /var/lib/glovebox-s3 is a mount point") || strings.Contains(out, "left:") || !strings.Contains(out, "gone") {
+		t.Errorf("want the mount point said, and nothing left:\n%s", out)
+	}
+	for _, user := range []string{"glovebox", "glovebox-worker", "glovebox-redis", "glovebox-s3"} {
+		if !strings.Contains(m.asked(), "userdel "+user+"\n") {
+			t.Errorf("the user %s stays, asked was\n%s", user, m.asked())
+		}
+	}
+	if m.read("etc/glovebox/operator.env") != "" {
+		t.Error("settings stay")
+	}
+}
+
 // TestInstallAgrees: what the script, the units and the command line say of each other is so.
 func TestInstallAgrees(t *testing.T) {
 	t.Parallel()

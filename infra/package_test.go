@@ -19,7 +19,8 @@ func packaged(t *testing.T) *machine {
 		return string(b)
 	}
 	for _, script := range []string{"preinst", "postinst", "prerm", "postrm"} {
-		m.write("tree/"+script, strings.Replace(text("deb/glovebox-worker."+script), "#INCLUDE drain.sh\n", text("deb/drain.sh"), 1))
+		included := strings.NewReplacer("#INCLUDE drain.sh\n", text("deb/drain.sh"), "#INCLUDE ../remove.sh\n", text("remove.sh"))
+		m.write("tree/"+script, included.Replace(text("deb/glovebox-worker."+script)))
 	}
 	m.write(lib+"sandbox-owner.sh", text("sandbox-owner.sh"))
 	m.write(lib+"worker.env", text("settings/worker.env"))
@@ -128,6 +129,23 @@ func TestPurgeBesideWorkerHost(t *testing.T) {
 	}
 	if m.read("etc/glovebox/worker.env") == "" {
 		t.Error("it takes the settings away")
+	}
+}
+
+// TestPurgeMounted: images in a volume of their own keep no purge from its end.
+func TestPurgeMounted(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	m.stub("userdel", "")
+	m.stub("getent", `case $2 in glovebox) echo x:x:0:0::/var/lib/glovebox: ;; *) echo x:x:0:0::/nonexistent: ;; esac`)
+	out := m.run(m.onData("/var/lib/glovebox", "./postrm purge")...)
+	if !strings.Contains(out, "to do     /var/lib/glovebox is a mount point") || strings.Contains(out, "left: /var/lib/glovebox/") {
+		t.Errorf("want the mount point said, and empty:\n%s", out)
+	}
+	for _, user := range []string{"glovebox", "glovebox-worker"} {
+		if !strings.Contains(m.asked(), "userdel "+user+"\n") {
+			t.Errorf("the user %s stays, asked was\n%s", user, m.asked())
+		}
 	}
 }
 
