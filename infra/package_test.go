@@ -98,7 +98,20 @@ func TestPackageUpgrade(t *testing.T) {
 		t.Errorf("it starts a worker once more:\n%s", m.asked())
 	}
 
-	m.stub("systemctl", `case "$*" in *is-active*) exit 3 ;; esac`)
+	// An interrupted drain goes on, and what waits for its restart isn't active, either.
+	for _, state := range []string{"deactivating", "activating"} {
+		m.stub("systemctl", `case "$*" in *is-active*) echo `+state+`; exit 3 ;; esac`)
+		m.run("./prerm", "upgrade", "0.2.0-1")
+		if !strings.Contains(m.asked(), "systemctl stop glovebox-worker.service") {
+			t.Errorf("%s: it doesn't wait for the worker's end:\n%s", state, m.asked())
+		}
+		m.run("./postinst", "configure", "0.1.0-1")
+		if !strings.Contains(m.asked(), "start glovebox-worker") {
+			t.Errorf("%s: it doesn't start the worker that it drained:\n%s", state, m.asked())
+		}
+	}
+
+	m.stub("systemctl", `case "$*" in *is-active*) echo inactive; exit 3 ;; esac`)
 	m.run("./prerm", "upgrade", "0.2.0-1")
 	m.run("./postinst", "configure", "0.1.0-1")
 	if strings.Contains(m.asked(), "start glovebox-worker") {
