@@ -170,7 +170,11 @@ install_s3() {
     local from=$lib/versitygw
     [ ! -x lib/versitygw ] || from=lib/versitygw
     [ -x "$from" ] || fail "there is no lib/versitygw here: name a --bucket, or take a release or a pack that has it"
-    [ "$from" = $lib/versitygw ] || cmp -s "$from" $lib/versitygw || { install -m 755 "$from" $lib/versitygw.new && mv -f $lib/versitygw.new $lib/versitygw && changed=yes; }
+    if [ "$from" != $lib/versitygw ] && ! cmp -s "$from" $lib/versitygw; then
+        install -m 755 "$from" $lib/versitygw.new # no && here: a failure would end nothing
+        mv -f $lib/versitygw.new $lib/versitygw
+        changed=yes
+    fi
     install -d -m 700 -o glovebox-s3 -g glovebox-s3 $data $data/glovebox
     local access secret
     access=$(secret s3-access)
@@ -369,10 +373,13 @@ uninstall() {
         say "kept" "$etc, /var/lib/glovebox, /var/lib/glovebox-redis, $data and the users; --purge deletes them"
         return
     fi
-    rm -rf --one-file-system $etc /var/lib/glovebox /var/lib/glovebox-redis $data /var/cache/glovebox-worker
+    # shellcheck source=infra/remove.sh
+    . infra/remove.sh
+    remove /var/lib/glovebox /var/lib/glovebox-redis $data /var/cache/glovebox-worker
     for user in glovebox glovebox-worker glovebox-redis glovebox-s3; do
         ! id "$user" >/dev/null 2>&1 || userdel "$user" || say "to do" "the user $user is left: end its processes, then: userdel $user"
     done
+    remove $etc # last, as it says that install.sh was here: until then a purge can be run again
     say "gone" "all of Glovebox; packages of the distribution stay"
 }
 

@@ -217,6 +217,30 @@ func TestInstallHalf(t *testing.T) {
 	}
 }
 
+// TestInstallFullDisk: an upgrade for whose S3 server the disk has no room fails, and the old one goes on.
+func TestInstallFullDisk(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	m.run(install("install.sh")...)
+	m.write("tree/pack/lib/versitygw", strings.Repeat("newer", 1<<19))
+	upgrade := install("install.sh")
+	upgrade[2] = `cp -a /usr/local/lib/glovebox /run/lib
+mount -t tmpfs -o size=1m small /usr/local/lib/glovebox
+cp -a /run/lib/. /usr/local/lib/glovebox && ` + upgrade[2]
+	out, err := m.try(upgrade...)
+	if err == nil || !strings.Contains(out, "No space left on device") || strings.Contains(out, "ready") {
+		t.Errorf("got %v, want no S3 server installed:\n%s", err, out)
+	}
+	if strings.Contains(m.asked(), "restart glovebox-s3.service") {
+		t.Errorf("it restarted something: asked was\n%s", m.asked())
+	}
+	m.run(install("install.sh")...)
+	if got := m.read(lib + "versitygw"); !strings.HasPrefix(got, "newer") || !strings.Contains(m.asked(), "systemctl restart glovebox-s3.service") {
+		t.Errorf("with room, the S3 server has %d bytes; asked was\n%s", len(got), m.asked())
+	}
+}
+
 // TestInstallPorts: a port is free, or of the part of Glovebox that is installed already.
 func TestInstallPorts(t *testing.T) {
 	t.Parallel()
@@ -328,6 +352,37 @@ func TestUninstall(t *testing.T) {
 	}
 	if !strings.Contains(out, "kept") || m.read("etc/glovebox/operator.env") == "" || m.read("etc/caddy/Caddyfile") != "# the package's\n" {
 		t.Errorf("want settings kept, and Caddy's of before: it said\n%s", out)
+	}
+}
+
+// TestPurge: a purge that fails half-way can be run again, and a volume of its own, which stays, is no failure.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.stub("userdel", "")
+	m.write("tree/pack/lib/versitygw", "server")
+	m.run(install("install.sh")...)
+	purge := install("install.sh --uninstall --purge")[2]
+	for _, below := range []string{"/var/lib/glovebox/.local", "/var/lib/glovebox-s3/objects"} {
+		out, err := m.try(m.onData(below, purge)...)
+		if err == nil || !strings.Contains(out, "problem   rm: skipping '"+below+"'") || !strings.Contains(out, "left: "+below+"/in-volume") {
+			t.Errorf("a volume at %s: got %v:\n%s", below, err, out)
+		}
+		if strings.Contains(m.asked(), "userdel") || m.read("etc/glovebox/operator.env") == "" {
+			t.Errorf("it can't be run again, asked was\n%s", m.asked())
+		}
+	}
+	out := m.run(m.onData("/var/lib/glovebox-s3", purge)...)
+	if !strings.Contains(out, "to do     /var/lib/glovebox-s3 is a mount point") || strings.Contains(out, "left:") || !strings.Contains(out, "gone") {
+		t.Errorf("want the mount point said, and nothing left:\n%s", out)
+	}
+	for _, user := range []string{"glovebox", "glovebox-worker", "glovebox-redis", "glovebox-s3"} {
+		if !strings.Contains(m.asked(), "userdel "+user+"\n") {
+			t.Errorf("the user %s stays, asked was\n%s", user, m.asked())
+		}
+	}
+	if m.read("etc/glovebox/operator.env") != "" {
+		t.Error("settings stay")
 	}
 }
 

@@ -146,6 +146,27 @@ func (m *machine) run(argv ...string) string {
 	return out
 }
 
+// onData is the command on a machine with data in /var, which stays from one run to the next, and in a volume at the
+// given directory. It prints which files of them are left.
+func (m *machine) onData(volume, command string) []string {
+	m.t.Helper()
+	for _, name := range []string{"glovebox/.local/image", "glovebox-redis/appendonly", "glovebox-s3/object"} {
+		m.makeDir(filepath.Dir("var/" + name))
+		if err := os.WriteFile(filepath.Join(m.dir, "var", name), nil, 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	// Without the first mount it would be this machine's own data.
+	return []string{"bash", "-eu", "-c", `mount --bind "$1/var" /var/lib
+mkdir -p "$2"
+mount -t tmpfs volume "$2"
+touch "$2/in-volume"
+status=0
+bash -c "$3" || status=$?
+find /var/lib -type f -printf 'left: %p\n'
+exit $status`, "on-data", m.dir, volume, command}
+}
+
 // asked is what the last run asked of stubs, a line for each.
 func (m *machine) asked() string {
 	m.t.Helper()

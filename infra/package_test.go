@@ -19,7 +19,8 @@ func packaged(t *testing.T) *machine {
 		return string(b)
 	}
 	for _, script := range []string{"preinst", "postinst", "prerm", "postrm"} {
-		m.write("tree/"+script, strings.Replace(text("deb/glovebox-worker."+script), "#INCLUDE drain.sh\n", text("deb/drain.sh"), 1))
+		included := strings.NewReplacer("#INCLUDE drain.sh\n", text("deb/drain.sh"), "#INCLUDE ../remove.sh\n", text("remove.sh"))
+		m.write("tree/"+script, included.Replace(text("deb/glovebox-worker."+script)))
 	}
 	m.write(lib+"sandbox-owner.sh", text("sandbox-owner.sh"))
 	m.write(lib+"worker.env", text("settings/worker.env"))
@@ -97,7 +98,20 @@ func TestPackageUpgrade(t *testing.T) {
 		t.Errorf("it starts a worker once more:\n%s", m.asked())
 	}
 
-	m.stub("systemctl", `case "$*" in *is-active*) exit 3 ;; esac`)
+	// An interrupted drain goes on, and what waits for its restart isn't active, either.
+	for _, state := range []string{"deactivating", "activating"} {
+		m.stub("systemctl", `case "$*" in *is-active*) echo `+state+`; exit 3 ;; esac`)
+		m.run("./prerm", "upgrade", "0.2.0-1")
+		if !strings.Contains(m.asked(), "systemctl stop glovebox-worker.service") {
+			t.Errorf("%s: it doesn't wait for the worker's end:\n%s", state, m.asked())
+		}
+		m.run("./postinst", "configure", "0.1.0-1")
+		if !strings.Contains(m.asked(), "start glovebox-worker") {
+			t.Errorf("%s: it doesn't start the worker that it drained:\n%s", state, m.asked())
+		}
+	}
+
+	m.stub("systemctl", `case "$*" in *is-active*) echo inactive; exit 3 ;; esac`)
 	m.run("./prerm", "upgrade", "0.2.0-1")
 	m.run("./postinst", "configure", "0.1.0-1")
 	if strings.Contains(m.asked(), "start glovebox-worker") {
@@ -128,6 +142,23 @@ func TestPurgeBesideWorkerHost(t *testing.T) {
 	}
 	if m.read("etc/glovebox/worker.env") == "" {
 		t.Error("it takes the settings away")
+	}
+}
+
+// TestPurgeMounted: images in a volume of their own keep no purge from its end.
+func TestPurgeMounted(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	m.stub("userdel", "")
+	m.stub("getent", `case $2 in glovebox) echo x:x:0:0::/var/lib/glovebox: ;; *) echo x:x:0:0::/nonexistent: ;; esac`)
+	out := m.run(m.onData("/var/lib/glovebox", "./postrm purge")...)
+	if !strings.Contains(out, "to do     /var/lib/glovebox is a mount point") || strings.Contains(out, "left: /var/lib/glovebox/") {
+		t.Errorf("want the mount point said, and empty:\n%s", out)
+	}
+	for _, user := range []string{"glovebox", "glovebox-worker"} {
+		if !strings.Contains(m.asked(), "userdel "+user+"\n") {
+			t.Errorf("the user %s stays, asked was\n%s", user, m.asked())
+		}
 	}
 }
 

@@ -106,10 +106,11 @@ podman_parts() {
 
 # drain_worker stops a worker before programs that it uses are replaced by others: all of them have to be of
 # one version. What runs may end, the rest waits, until the new one is started. The images, which take minutes,
-# come before.
+# come before. One that is still stopping, as a run was interrupted that waited for its end, or that is about to
+# be restarted, isn't active, and is waited for, too.
 drain_worker() {
     local program
-    systemctl --quiet is-active glovebox-worker.service || return 0
+    case $(systemctl is-active glovebox-worker.service) in inactive | failed) return 0 ;; esac
     for program in runsc glovebox-runtime glovebox-agent; do
         cmp -s "$from/lib/$program" "$GLOVEBOX_LIB/$program" || {
             infra/setup.sh --images-from "$from"
@@ -121,9 +122,9 @@ drain_worker() {
     done
 }
 
-# say_stopped is what happens when the run ends after the worker was stopped and before it was started.
+# say_stopped is what happens when the run ends after the worker was told to stop and before it was started.
 say_stopped() {
-    say "to do" "glovebox-worker is stopped, as this run did not come to its end: mend what is said above and run it again" >&2
+    say "to do" "glovebox-worker is $(systemctl is-active glovebox-worker.service), as this run did not come to its end: mend what is said above and run it again" >&2
 }
 
 # There from before the first change until all that runs is what is installed. With the

@@ -3,6 +3,7 @@ package infra
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -56,7 +57,7 @@ func TestUpgradeDrains(t *testing.T) {
 	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
 	install := []string{"infra/worker-host.sh", "--from", "pack"}
 	const drain = "systemctl stop glovebox-worker.service"
-	m.stub("systemctl", `case "$*" in *is-active*) exit 3 ;; esac`)
+	m.stub("systemctl", `case "$*" in *is-active*) echo inactive; exit 3 ;; esac`)
 	m.pack("one")
 	m.run(install...)
 	if strings.Contains(m.asked(), drain) {
@@ -84,9 +85,10 @@ func TestUpgradeDrainsLate(t *testing.T) {
 	m := newMachine(t)
 	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
 	install := []string{"infra/worker-host.sh", "--from", "pack"}
-	const drain, stopped = "systemctl stop glovebox-worker.service", "glovebox-worker is stopped"
+	const drain, said = "systemctl stop glovebox-worker.service", "did not come to its end"
 	m.pack("one")
 	m.run(install...)
+	m.worker("active", "")
 
 	m.pack("two")
 	m.stub("podman", `case "$*" in "image exists"*) [ -e /run/loaded ]; exit ;; load*) echo interrupted >&2; exit 1 ;; esac`+"\n"+stubs["podman"])
@@ -94,7 +96,7 @@ func TestUpgradeDrainsLate(t *testing.T) {
 	if err == nil || !strings.Contains(out, "interrupted") {
 		t.Fatalf("the images are loaded: %v\n%s", err, out)
 	}
-	if strings.Contains(m.asked(), drain) || strings.Contains(out, stopped) {
+	if strings.Contains(m.asked(), drain) || strings.Contains(out, said) {
 		t.Errorf("where images can't be loaded, the worker is stopped:\n%s\n%s", m.asked(), out)
 	}
 
@@ -103,18 +105,64 @@ func TestUpgradeDrainsLate(t *testing.T) {
 	if err == nil || !strings.Contains(out, "interrupted") {
 		t.Fatalf("podman info didn't fail: %v\n%s", err, out)
 	}
+	if want := "glovebox-worker is inactive"; !strings.Contains(out, want) {
+		t.Errorf("want %q in\n%s", want, out)
+	}
 	load, stop := strings.Index(m.asked(), "podman load"), strings.Index(m.asked(), drain)
 	if load < 0 || stop < load {
 		t.Errorf("images come at %d, the stop at %d, of\n%s", load, stop, m.asked())
 	}
-	if !strings.Contains(out, stopped) {
-		t.Errorf("it doesn't say that the worker is stopped:\n%s", out)
-	}
 
 	m.stub("podman", stubs["podman"])
-	if out := m.run(install...); strings.Contains(out, stopped) {
+	if out := m.run(install...); strings.Contains(out, said) {
 		t.Errorf("a run that came to its end says\n%s", out)
 	}
+}
+
+// TestUpgradeDrainInterrupted: a worker that is still stopping, as the drain before was interrupted, is waited for, and
+// so is one that is about to be restarted.
+func TestUpgradeDrainInterrupted(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.write("etc/glovebox/worker.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	install := []string{"infra/worker-host.sh", "--from", "pack"}
+	m.pack("one")
+	m.worker("inactive", "")
+	m.run(install...)
+
+	// The stop goes on where whoever asked for it is interrupted.
+	m.pack("two")
+	m.worker("active", `case "$*" in "stop glovebox-worker.service") echo deactivating >/run/state; kill -INT $PPID $$ ;; esac`)
+	out, err := m.try(install...)
+	if want := "glovebox-worker is deactivating"; err == nil || !strings.Contains(out, want) {
+		t.Fatalf("interrupted, got %v, want %q in\n%s", err, want, out)
+	}
+	content := "one"
+	for _, state := range []string{"deactivating", "activating"} {
+		m.worker(state, "")
+		m.pack(state)
+		m.run(install...)
+		if agent, err := os.ReadFile(filepath.Join(m.dir, "run/drained")); err != nil || string(agent) != content {
+			t.Errorf("%s: as the worker is drained the agent is %q, %v, want %q", state, agent, err, content)
+		}
+		if !regexp.MustCompile(`systemctl (re)?start glovebox-worker\.service`).MatchString(m.asked()) {
+			t.Errorf("%s: the new worker isn't started:\n%s", state, m.asked())
+		}
+		content = state
+	}
+}
+
+// worker has the machine's worker in that state, as systemctl calls it, until it is stopped; first is what systemctl does before.
+func (m *machine) worker(state, first string) {
+	m.t.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, "run/state"), []byte(state+"\n"), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+	m.stub("systemctl", first+`
+case "$*" in
+*"is-active glovebox-worker.service") [ "$1" = --quiet ] || cat /run/state; grep -qx active /run/state; exit ;;
+"stop glovebox-worker.service") cp /usr/local/lib/glovebox/glovebox-agent /run/drained; echo inactive >/run/state ;;
+esac`)
 }
 
 // TestPackOfUnknownRuntime: a name that no runtime has is refused before anything is packed.
