@@ -200,7 +200,7 @@ func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
 		w := &lists[i].wants
 		// What a worker has spoiled may be anything.
 		waits := slices.ContainsFunc(waiting[i], func(n *redis.IntCmd) bool { return n.Val() > 0 || n.Err() != nil })
-		lapsed, used, spoiled := false, []redis.Z{}, []any{}
+		lapsed, used, spoiled := []string{}, []redis.Z{}, []any{}
 		for k, e := range lists[i].entries {
 			p := wantedPool{backlogged: pools[i][k].backlogs.Val() > 0, held: pools[i][k].held.Val()}
 			p.placement, _ = e.Member.(string)
@@ -212,7 +212,7 @@ func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
 			case waits || p.backlogged || p.held > 0:
 				used = append(used, redis.Z{Score: float64(ms(now)), Member: p.placement})
 			case e.Score <= float64(old):
-				lapsed = true
+				lapsed = append(lapsed, turnField(p.placement))
 				continue
 			}
 			w.pools = append(w.pools, p)
@@ -224,21 +224,27 @@ func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
 	return nil
 }
 
+// turnField is where the key line says which priority's turn it is in that pool.
+func turnField(placement string) string { return "turn@" + placement }
+
 // forgetPools forgets what is spoiled, and, if any has lapsed, all that is not used and as old as that (ms). A pool that has got a job since is
-// not: that job has noted it anew.
-func (s *Store) forgetPools(ctx context.Context, tenant string, lapsed bool, used []redis.Z, spoiled []any, old int64) error {
+// not: that job has noted it anew. Its priorities begin their turns anew, as those of which lapsed has the [turnField]s.
+func (s *Store) forgetPools(ctx context.Context, tenant string, lapsed []string, used []redis.Z, spoiled []any, old int64) error {
 	if len(spoiled) > 0 {
 		if err := s.rdb.ZRem(ctx, poolsKey(tenant), spoiled...).Err(); err != nil {
 			return err
 		}
 	}
-	if !lapsed {
+	if len(lapsed) == 0 {
 		return nil
 	}
 	if len(used) > 0 {
 		if err := s.rdb.ZAddArgs(ctx, poolsKey(tenant), redis.ZAddArgs{XX: true, GT: true, Members: used}).Err(); err != nil {
 			return err
 		}
+	}
+	if err := s.rdb.HDel(ctx, lineKey(tenant), lapsed...).Err(); err != nil && !redisconn.WrongType(err) {
+		return err
 	}
 	return s.rdb.ZRemRangeByScore(ctx, poolsKey(tenant), "-inf", strconv.FormatInt(old, 10)).Err()
 }

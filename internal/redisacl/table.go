@@ -49,7 +49,7 @@ var keys = []Key{
 	{"gb:{*}:approvals", "zset id → ms when it is given up", ReadWrite, Write, "jobs that wait for approval: the end of a session takes its own out", "an entry as long as the job is held"},
 	{"gb:{*}:running", "hash id → epoch and worker", ReadWrite, ReadWrite, "which worker runs which job", "an entry as long as the job runs"},
 	{"gb:{*}:jobs", "zset of created ms, 13 digits, and id; all scores 0", ReadWrite, None, "the list of jobs", "an entry until the job is forgotten"},
-	{"gb:{*}:line", "hash", ReadWrite, ReadWrite, "the last place in the backlogs, and which priority's turn it is", "for good"},
+	{"gb:{*}:line", "hash", ReadWrite, ReadWrite, "the last place in the backlogs, and which priority's turn it is: of jobs without a placement, and of each placement", "for good; of a placement a day after its last job"},
 	{"gb:{*}:", "none", ReadWrite, ReadWrite, "no key: scripts get it, and make the others from it", "never there"},
 	{"gb:{*}:result:*", "string", ReadWrite, ReadWrite, "results: a worker writes them, and reads them for inputs", "an hour after the end, or less: see lent"},
 	{"gb:{*}:input:*", "list of epoch and job.Input as JSON", ReadWrite, ReadWrite, "what an interactive job was sent while it runs", "until it ends; 256 KiB at most"},

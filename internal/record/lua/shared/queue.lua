@@ -96,7 +96,8 @@ local turns = {'high', 'normal', 'high', 'high', 'low', 'high', 'normal', 'high'
 -- released. It drops entries whose record a worker that was taken over has changed or deleted, 1,000 at most: Redis does nothing else meanwhile.
 local function take(released, pool, most, now, due)
   local left, dropped = most, 0
-  local turn = tonumber(string.match(call('HGET', line, 'turn') or '', '^%d%d?$') or 0)
+  local field = pool and 'turn@' .. pool or 'turn' -- pools that take turns one job each would see every other priority of a common one
+  local turn = tonumber(string.match(call('HGET', line, field) or '', '^%d%d?$') or 0)
   while left > 0 and dropped < 1000 and is_backlogged(pool) do
     turn = turn % #turns + 1
     local priority = turns[turn]
@@ -112,7 +113,7 @@ local function take(released, pool, most, now, due)
       end
     end
   end
-  call('HSET', line, 'turn', turn)
+  call('HSET', line, field, turn)
   return most - left
 end
 
