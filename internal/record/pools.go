@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -257,19 +259,36 @@ func (s *Store) writeWindows(ctx context.Context, wants []poolWants, windows []p
 	}
 	pipe := s.rdb.Pipeline()
 	for i, w := range wants {
-		var fields []any
-		if len(w.pools) > 0 {
-			fields = []any{"common", windows[i].common, "at_once", w.terms.Quotas.RunningAtOnce}
-		}
-		for _, p := range w.pools {
-			fields = append(fields, p.placement, windows[i].pools[p.placement])
-		}
+		fields := w.windowFields(windows[i])
 		setWindowsScript.Pipe(ctx, pipe, w.tenant, script.Args{"life": shareLife}, fields...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("share out pools: %w", err)
 	}
 	return nil
+}
+
+// windowFields are what the key windows has: nothing where the tenant has no pools.
+func (w poolWants) windowFields(windows poolWindows) (fields []any) {
+	if len(w.pools) == 0 {
+		return nil
+	}
+	fields = []any{"common", windows.common, "at_once", w.terms.Quotas.RunningAtOnce}
+	for _, p := range w.pools {
+		fields = append(fields, p.placement, windows.pools[p.placement])
+	}
+	of := map[string][]string{} // placement → the numbers of its bounds
+	for i, b := range windows.bounds {
+		number := strconv.Itoa(i + 1)
+		fields = append(fields, "bound:"+number, b.most)
+		for _, placement := range b.placements {
+			of[placement] = append(of[placement], number)
+		}
+	}
+	for _, placement := range slices.Sorted(maps.Keys(of)) {
+		fields = append(fields, "bounds:"+placement, strings.Join(of[placement], " "))
+	}
+	return fields
 }
 
 // keepPooled goes on looking after these tenants, and those of which it can't be read what they want, and forgets others that have had no
