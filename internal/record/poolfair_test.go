@@ -90,8 +90,8 @@ func waysToSay(first string, n int) (placements []string) {
 	return placements
 }
 
-// TestManyPlacementsGainNothing: whoever names the same workers in many ways gets no more of them than who names them in one way, beside tenants
-// whose jobs go anywhere, and beside tenants who name the workers, too.
+// TestManyPlacementsGainNothing: whoever names the same workers in many ways has no more than its part of them, beside tenants whose jobs go anywhere, and
+// beside tenants that name the workers, too.
 func TestManyPlacementsGainNothing(t *testing.T) {
 	t.Parallel()
 	const others, runs = 10, 300

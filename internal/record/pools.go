@@ -92,10 +92,17 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 		}
 	}
 	wants, errs := read.wants, read.errs
-	others := int64(0) // tenants with a backlog, all of whose jobs go anywhere
-	for _, t := range list {
-		if t.backlogged && !slices.ContainsFunc(wants, func(w poolWants) bool { return w.tenant == t.tenant }) {
+	places := make(map[string]int, len(list)) // of tenants in list
+	others := int64(0)                        // tenants with a backlog, all of whose jobs go anywhere
+	for i, t := range list {
+		places[t.tenant] = i
+		if t.backlogged {
 			others++
+		}
+	}
+	for _, w := range wants {
+		if i, listed := places[w.tenant]; listed && list[i].backlogged {
+			others--
 		}
 	}
 	if err := s.keepPooled(ctx, wants, read.failed); err != nil {
@@ -112,11 +119,11 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 			used[p.placement] = max(used[p.placement], windows[i].pools[p.placement])
 			waits = waits || p.backlogged || p.held > 0 // what is released where no worker lives any more goes back
 		}
-		at := slices.IndexFunc(list, func(t waitingTenant) bool { return t.tenant == w.tenant })
-		if at < 0 && waits {
-			list, at = append(list, waitingTenant{tenant: w.tenant, terms: w.terms}), len(list)
+		at, listed := places[w.tenant]
+		if !listed && waits {
+			list, at, listed = append(list, waitingTenant{tenant: w.tenant, terms: w.terms}), len(list), true
 		}
-		if at >= 0 {
+		if listed {
 			list[at].pooled = true
 			list[at].held = max(list[at].held-w.held(), 0)
 		}
