@@ -92,9 +92,9 @@ func contains(all, some []byte) bool {
 	return true
 }
 
-// backlogs is how many backlogs the tenant has that workers of each kind serve; kinds with none are not there.
-func (s *poolSets) backlogs(w poolWants) map[int]int64 {
-	n := map[int]int64{}
+// backlogs is how many backlogs the tenant has that workers of each kind serve.
+func (s *poolSets) backlogs(w poolWants) []int64 {
+	n := make([]int64, len(s.kinds))
 	count := func(p servedPool) {
 		for _, k := range p.kinds {
 			n[k]++

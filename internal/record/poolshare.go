@@ -70,8 +70,8 @@ func sharePools(workers []fleet.Slots, wants []poolWants, others int64) []poolWi
 				s.sets[at].used = true
 			}
 		}
-		for k := range s.backlogs(w) {
-			contenders[k]++
+		for k, n := range s.backlogs(w) {
+			contenders[k] += min(n, 1)
 		}
 	}
 	windows := make([]poolWindows, len(wants))
