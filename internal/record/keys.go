@@ -85,6 +85,7 @@ func poolBacklogs(tenant, placement string) []string {
 
 func poolsKey(tenant string) string             { return script.Key(tenant, "pools") }
 func windowsKey(tenant string) string           { return script.Key(tenant, "windows") }
+func lineKey(tenant string) string              { return script.Key(tenant, "line") }
 func placedKey(tenant, placement string) string { return script.Key(tenant, "placed:"+placement) }
 
 // passKey is there while a pass of the sweeper is made that is one process' for all.

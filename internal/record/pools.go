@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -90,10 +92,17 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 		}
 	}
 	wants, errs := read.wants, read.errs
-	others := int64(0) // tenants with a backlog, all of whose jobs go anywhere
-	for _, t := range list {
-		if t.backlogged && !slices.ContainsFunc(wants, func(w poolWants) bool { return w.tenant == t.tenant }) {
+	places := make(map[string]int, len(list)) // of tenants in list
+	others := int64(0)                        // tenants with a backlog, all of whose jobs go anywhere
+	for i, t := range list {
+		places[t.tenant] = i
+		if t.backlogged {
 			others++
+		}
+	}
+	for _, w := range wants {
+		if i, listed := places[w.tenant]; listed && list[i].backlogged {
+			others--
 		}
 	}
 	if err := s.keepPooled(ctx, wants, read.failed); err != nil {
@@ -110,11 +119,11 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 			used[p.placement] = max(used[p.placement], windows[i].pools[p.placement])
 			waits = waits || p.backlogged || p.held > 0 // what is released where no worker lives any more goes back
 		}
-		at := slices.IndexFunc(list, func(t waitingTenant) bool { return t.tenant == w.tenant })
-		if at < 0 && waits {
-			list, at = append(list, waitingTenant{tenant: w.tenant, terms: w.terms}), len(list)
+		at, listed := places[w.tenant]
+		if !listed && waits {
+			list, at, listed = append(list, waitingTenant{tenant: w.tenant, terms: w.terms}), len(list), true
 		}
-		if at >= 0 {
+		if listed {
 			list[at].pooled = true
 			list[at].held = max(list[at].held-w.held(), 0)
 		}
@@ -200,7 +209,7 @@ func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
 		w := &lists[i].wants
 		// What a worker has spoiled may be anything.
 		waits := slices.ContainsFunc(waiting[i], func(n *redis.IntCmd) bool { return n.Val() > 0 || n.Err() != nil })
-		lapsed, used, spoiled := false, []redis.Z{}, []any{}
+		lapsed, used, spoiled := []string{}, []redis.Z{}, []any{}
 		for k, e := range lists[i].entries {
 			p := wantedPool{backlogged: pools[i][k].backlogs.Val() > 0, held: pools[i][k].held.Val()}
 			p.placement, _ = e.Member.(string)
@@ -212,7 +221,7 @@ func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
 			case waits || p.backlogged || p.held > 0:
 				used = append(used, redis.Z{Score: float64(ms(now)), Member: p.placement})
 			case e.Score <= float64(old):
-				lapsed = true
+				lapsed = append(lapsed, turnField(p.placement))
 				continue
 			}
 			w.pools = append(w.pools, p)
@@ -224,21 +233,27 @@ func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
 	return nil
 }
 
+// turnField is where the key line says which priority's turn it is in that pool.
+func turnField(placement string) string { return "turn@" + placement }
+
 // forgetPools forgets what is spoiled, and, if any has lapsed, all that is not used and as old as that (ms). A pool that has got a job since is
-// not: that job has noted it anew.
-func (s *Store) forgetPools(ctx context.Context, tenant string, lapsed bool, used []redis.Z, spoiled []any, old int64) error {
+// not: that job has noted it anew. Its priorities begin their turns anew, as those of which lapsed has the [turnField]s.
+func (s *Store) forgetPools(ctx context.Context, tenant string, lapsed []string, used []redis.Z, spoiled []any, old int64) error {
 	if len(spoiled) > 0 {
 		if err := s.rdb.ZRem(ctx, poolsKey(tenant), spoiled...).Err(); err != nil {
 			return err
 		}
 	}
-	if !lapsed {
+	if len(lapsed) == 0 {
 		return nil
 	}
 	if len(used) > 0 {
 		if err := s.rdb.ZAddArgs(ctx, poolsKey(tenant), redis.ZAddArgs{XX: true, GT: true, Members: used}).Err(); err != nil {
 			return err
 		}
+	}
+	if err := s.rdb.HDel(ctx, lineKey(tenant), lapsed...).Err(); err != nil && !redisconn.WrongType(err) {
+		return err
 	}
 	return s.rdb.ZRemRangeByScore(ctx, poolsKey(tenant), "-inf", strconv.FormatInt(old, 10)).Err()
 }
@@ -251,19 +266,36 @@ func (s *Store) writeWindows(ctx context.Context, wants []poolWants, windows []p
 	}
 	pipe := s.rdb.Pipeline()
 	for i, w := range wants {
-		var fields []any
-		if len(w.pools) > 0 {
-			fields = []any{"common", windows[i].common, "at_once", w.terms.Quotas.RunningAtOnce}
-		}
-		for _, p := range w.pools {
-			fields = append(fields, p.placement, windows[i].pools[p.placement])
-		}
+		fields := w.windowFields(windows[i])
 		setWindowsScript.Pipe(ctx, pipe, w.tenant, script.Args{"life": shareLife}, fields...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("share out pools: %w", err)
 	}
 	return nil
+}
+
+// windowFields are what the key windows has: nothing where the tenant has no pools.
+func (w poolWants) windowFields(windows poolWindows) (fields []any) {
+	if len(w.pools) == 0 {
+		return nil
+	}
+	fields = []any{"common", windows.common, "at_once", w.terms.Quotas.RunningAtOnce}
+	for _, p := range w.pools {
+		fields = append(fields, p.placement, windows.pools[p.placement])
+	}
+	of := map[string][]string{} // placement → the numbers of its bounds
+	for i, b := range windows.bounds {
+		number := strconv.Itoa(i + 1)
+		fields = append(fields, "bound:"+number, b.most)
+		for _, placement := range b.placements {
+			of[placement] = append(of[placement], number)
+		}
+	}
+	for _, placement := range slices.Sorted(maps.Keys(of)) {
+		fields = append(fields, "bounds:"+placement, strings.Join(of[placement], " "))
+	}
+	return fields
 }
 
 // keepPooled goes on looking after these tenants, and those of which it can't be read what they want, and forgets others that have had no

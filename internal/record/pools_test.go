@@ -12,7 +12,6 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
-	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -394,6 +393,7 @@ func TestPoolsForgotten(t *testing.T) {
 	old := redis.Z{Score: float64(ms(began)), Member: "zone=old"}
 	s.rdb.ZAdd(ctx, poolsKey("default"), old, redis.Z{Score: float64(ms(began)), Member: "no placement"}, redis.Z{Score: float64(ms(s.now().Add(-time.Hour))), Member: "zone=late"})
 	s.rdb.HSet(ctx, tenantKey("spoiled"), "terms", "{")
+	s.rdb.HSet(ctx, lineKey("default"), turnField("zone=old"), 3, turnField("zone=used"), 4)
 	s.rdb.ZAdd(ctx, poolsKey("other"), old)
 	s.rdb.ZAdd(ctx, pooledKey, redis.Z{Score: float64(ms(began)), Member: "other"})
 	w := &Sweeper{Records: s, Log: s.log}
@@ -406,13 +406,62 @@ func TestPoolsForgotten(t *testing.T) {
 	if got := s.rdb.ZRange(ctx, pooledKey, 0, -1).Val(); !slices.Equal(got, []string{"default", "spoiled"}) {
 		t.Errorf("the tenants are %q", got)
 	}
+	if got := s.rdb.HMGet(ctx, lineKey("default"), turnField("zone=old"), turnField("zone=used")).Val(); got[0] != nil || got[1] != "4" {
+		t.Errorf("the turns of a placement that is forgotten, and of one that isn't, are %v", got)
+	}
 	// As if it had come after the look: what is forgotten goes by when it was noted last.
 	s.rdb.ZAdd(ctx, poolsKey("default"), redis.Z{Score: float64(ms(s.now())), Member: "zone=old"})
-	if err := s.forgetPools(ctx, "default", true, nil, nil, ms(s.now().Add(-poolLife))); err != nil {
+	if err := s.forgetPools(ctx, "default", []string{turnField("zone=old")}, nil, nil, ms(s.now().Add(-poolLife))); err != nil {
 		t.Fatal(err)
 	}
 	if s.rdb.ZScore(ctx, poolsKey("default"), "zone=old").Err() != nil {
 		t.Error("a placement is forgotten that a job has just noted")
+	}
+}
+
+// TestPoolTurnsOfPriorities: of two pools that take one job each by turns, both come to their jobs of low priority, although others are left.
+func TestPoolTurnsOfPriorities(t *testing.T) {
+	t.Parallel()
+	s, ctx := storeOf(t, 1), t.Context()
+	if _, err := s.CreateTenant(ctx, "acme", job.Terms{Quotas: job.Quotas{RunningAtOnce: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	workers := map[string]Starter{}
+	for _, pool := range []string{"a", "b"} {
+		labels := job.Labels{"pool": pool}
+		s.labelled(t, pool, "4 "+labels.String()+" pool")
+		workers[labels.String()] = Starter{ID: pool, Labels: labels, Only: []string{"pool"}}
+		for _, p := range []job.Priority{job.High, job.Normal, job.Low} {
+			for range 40 {
+				if err := s.Create(ctx, job.NewID("acme"), job.Spec{Runtime: "bash", Placement: labels, Priority: p}, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	s.passes(t, "acme")
+	ended := map[string]map[job.Priority]int{"pool=a": {}, "pool=b": {}}
+	for range 30 {
+		open := s.opened(t, "acme")
+		if len(open) != 2 {
+			t.Fatalf("%d jobs are released, want 2", len(open))
+		}
+		for _, id := range open { // both end before the next two are released, so that the pools take turns
+			j, err := s.Get(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if j, err = s.StartOn(ctx, id, j.Epoch, workers[j.Placement]); err != nil {
+				t.Fatal(err)
+			}
+			s.mustEnd(t, j)
+			ended[j.Placement][j.Priority]++
+		}
+	}
+	for pool, of := range ended {
+		if of[job.High] < of[job.Normal] || of[job.Normal] < of[job.Low] || of[job.Low] == 0 {
+			t.Errorf("of %s ended are %v, want them as 6 to 3 to 1", pool, of)
+		}
 	}
 }
 
@@ -424,7 +473,7 @@ func TestPoolTurnSpoiled(t *testing.T) {
 		s.labelled(t, "a", "1 pool=a pool")
 		s.labelled(t, "b", "1 pool=b pool")
 		ids := append(s.placedJobs(t, "default", "pool=a", 1), s.placedJobs(t, "default", "pool=b", 1)...)
-		s.rdb.HSet(t.Context(), script.Key("default", "line"), "pool", spoiled)
+		s.rdb.HSet(t.Context(), lineKey("default"), "pool", spoiled, turnField("pool=a"), spoiled)
 		s.passes(t, "default")
 		if n := s.releasedOf(t, "default", ids); n != 2 {
 			t.Errorf("%q: %d of 2 jobs are released", spoiled, n)

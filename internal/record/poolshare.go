@@ -1,7 +1,10 @@
 package record
 
 import (
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
@@ -37,85 +40,117 @@ func (w poolWants) held() (n int64) {
 type poolWindows struct {
 	common int64
 	pools  map[string]int64
+	bounds []poolBound
+}
+
+// poolBound is how many jobs a tenant may have released or running of several placements together; "" is none.
+type poolBound struct {
+	placements []string
+	most       int64
 }
 
 // sharePools shares the workers out. Of each worker, what runs ahead of its slots is divided between the tenants that have a backlog which it
 // serves, and a tenant's part between its own backlogs there. So a tenant gets no more by naming many placements that mean the same workers,
 // and one whose pools have nothing in common gets all of each. A pool without a backlog gets what it would have with one, or one job while others fill it.
-// Where a worker serves a pool, it is 1 at least; where none does, 0. others have a backlog, too, all of jobs without a placement.
+// Where a worker serves a pool, it is 1 at least; where none does, 0. As that may be more than a tenant's part, bounds hold several of its pools to it
+// that mean the same workers. others have a backlog, too, all of jobs without a placement.
 func sharePools(workers []fleet.Slots, wants []poolWants, others int64) []poolWindows {
-	kinds := kindsOf(workers)
+	s := newPoolSets(kindsOf(workers))
+	common := s.of("", nil)
+	s.sets[common.set].used = true
 	filled := map[string]int64{}
+	contenders := make([]int64, len(s.kinds))
+	for _, k := range common.kinds {
+		contenders[k] = others
+	}
 	for _, w := range wants {
 		for _, p := range w.pools {
 			filled[p.placement] += p.held
+			if at := s.of(p.placement, p.labels).set; p.backlogged {
+				s.sets[at].used = true
+			}
+		}
+		for k, n := range s.backlogs(w) {
+			contenders[k] += min(n, 1)
 		}
 	}
 	windows := make([]poolWindows, len(wants))
-	parts := make([]map[string]float64, len(wants)) // by placement; "" without one
-	for i := range wants {
-		parts[i] = map[string]float64{}
-	}
-	for _, k := range kinds {
-		contenders := int64(0)
-		if k.Serves(nil) {
-			contenders = others
-		}
-		backlogs := make([]int64, len(wants))
-		for i, w := range wants {
-			if backlogs[i] = w.backlogsAt(k); backlogs[i] > 0 {
-				contenders++
-			}
-		}
-		all := float64(runsAhead * k.Slots)
-		for i, w := range wants {
-			part := func(placement string, labels job.Labels, backlogged bool) {
-				if !k.Serves(labels) {
-					return
-				}
-				tenants, own := contenders, backlogs[i]
-				if !backlogged { // as it would be with one
-					if own++; own == 1 {
-						tenants++
-					}
-				}
-				parts[i][placement] += all / float64(tenants) / float64(own)
-			}
-			part("", nil, w.common)
-			for _, p := range w.pools {
-				part(p.placement, p.labels, p.backlogged)
-			}
-		}
-	}
 	for i, w := range wants {
-		windows[i] = poolWindows{common: roundUp(parts[i][""]), pools: map[string]int64{}}
-		windows[i].common = max(windows[i].common, 1) // as where no worker is seen: the next one finds something to do
+		backlogs := s.backlogs(w)
+		// ahead is the tenant's part of what runs ahead of the slots of such a worker.
+		ahead := func(k int) float64 {
+			tenants := contenders[k]
+			if backlogs[k] == 0 { // as it would be with one
+				tenants++
+			}
+			return float64(runsAhead*s.kinds[k].Slots) / float64(tenants)
+		}
+		window := func(p servedPool, backlogged bool) int64 {
+			part := 0.0
+			for _, k := range p.kinds {
+				own := backlogs[k]
+				if !backlogged {
+					own++
+				}
+				part += ahead(k) / float64(own)
+			}
+			return roundUp(part)
+		}
+		got := poolWindows{common: window(common, w.common), pools: map[string]int64{}}
+		got.common = max(got.common, 1) // as where no worker is seen: the next one finds something to do
 		for _, p := range w.pools {
-			n := roundUp(parts[i][p.placement])
-			if !p.backlogged && filled[p.placement] >= runsAhead*fleet.SlotsFor(workers, p.labels) {
+			served := s.of(p.placement, p.labels)
+			n := window(served, p.backlogged)
+			if !p.backlogged && filled[p.placement] >= runsAhead*served.slots {
 				n = min(n, 1)
 			}
-			windows[i].pools[p.placement] = n
+			got.pools[p.placement] = n
 		}
+		got.bounds = s.bounds(w, got, ahead)
+		windows[i] = got
 	}
 	return windows
 }
 
-// roundUp makes whole jobs of parts of them. What is added up of parts may be a little more than it is.
-func roundUp(parts float64) int64 { return int64(math.Ceil(parts - 1e-9)) }
-
-// backlogsAt is how many backlogs the tenant has that such a worker serves.
-func (w poolWants) backlogsAt(k fleet.Slots) (n int64) {
-	if w.common && k.Serves(nil) {
-		n++
-	}
-	for _, p := range w.pools {
-		if p.backlogged && k.Serves(p.labels) {
-			n++
+// bounds are those of the tenant's windows that are more, together, than its part of the workers which somebody's placement means: else whoever
+// names these workers one by one would get more than whoever names all of them.
+func (s *poolSets) bounds(w poolWants, windows poolWindows, ahead func(kind int) float64) (bounds []poolBound) {
+	in := map[int][]string{} // set → placements whose workers are all in it
+	for _, p := range append([]wantedPool{{}}, w.pools...) {
+		for _, set := range s.supersets(s.of(p.placement, p.labels).set) {
+			in[set] = append(in[set], p.placement)
 		}
 	}
-	return n
+	at := map[string]int{}
+	for _, set := range slices.Sorted(maps.Keys(in)) {
+		placements, together, part := in[set], int64(0), 0.0
+		for _, p := range placements {
+			if p == "" {
+				together += windows.common
+			} else {
+				together += windows.pools[p]
+			}
+		}
+		for _, k := range s.sets[set].kinds {
+			part += ahead(k)
+		}
+		most := max(roundUp(part), 1)
+		if len(placements) == 1 || together <= most {
+			continue
+		}
+		name := strings.Join(placements, " ")
+		if i, twice := at[name]; twice {
+			bounds[i].most = min(bounds[i].most, most)
+			continue
+		}
+		at[name] = len(bounds)
+		bounds = append(bounds, poolBound{placements, most})
+	}
+	return bounds
 }
+
+// roundUp makes whole jobs of parts of them. What is added up of parts may be a little more than it is.
+func roundUp(parts float64) int64 { return int64(math.Ceil(parts - 1e-9)) }
 
 // kindsOf are the workers, those with the same labels as one. Paused ones have no slots.
 func kindsOf(workers []fleet.Slots) (kinds []fleet.Slots) {

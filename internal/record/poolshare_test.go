@@ -98,3 +98,41 @@ func TestSharePoolsFilled(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestSharePoolsBounds: several pools that mean the same workers have a tenant's part of these together, and those that have nothing in common
+// are had in full.
+func TestSharePoolsBounds(t *testing.T) {
+	t.Parallel()
+	one, hosts := []string{"4 a=1,b=1"}, []string{"1 p=1,h=1 p", "1 p=1,h=2 p", "9 q=1 q"}
+	for name, c := range map[string]struct {
+		workers, tenant, another []string
+		others                   int64
+		want                     string
+	}{
+		"one of its own":               {one, []string{"a=1!"}, nil, 0, "[ a=1] 8"}, // jobs without a placement may have half, once they come
+		"two beside many tenants":      {one, []string{"a=1!", "b=1!"}, nil, 9, "[ a=1 b=1] 1"},
+		"two and jobs without":         {one, []string{"a=1!", "b=1!", "!"}, nil, 9, "[ a=1 b=1] 1"},
+		"its window is large enough":   {one, []string{"a=1!", "!"}, nil, 0, ""},
+		"fewer than all that wait":     {[]string{"4 a=1,b=1", "40"}, []string{"a=1!", "b=1!", "!"}, nil, 9, "[ a=1 b=1] 9 [a=1 b=1] 1"},
+		"each of a pool":               {hosts, []string{"h=1,p=1!", "h=2,p=1!"}, []string{"p=1!"}, 0, ""},
+		"each that others want":        {[]string{"1 p=1,h=1 p", "1 p=1,h=2 p"}, []string{"h=1,p=1!", "h=2,p=1!", "p=1"}, []string{"p=1!", "h=1,p=1!", "h=2,p=1!"}, 0, "[h=1,p=1 h=2,p=1 p=1] 2"},
+		"pools with nothing in common": {hosts, []string{"h=1,p=1!", "q=1!"}, []string{"h=1,p=1!", "q=1!"}, 0, ""},
+		"nobody serves them":           {nil, []string{"a=1!", "b=1!", "!"}, nil, 9, ""},
+	} {
+		var workers []fleet.Slots
+		for _, text := range c.workers {
+			workers = append(workers, workersOf(t, text))
+		}
+		wants := []poolWants{wanting(t, c.tenant...)}
+		if c.another != nil {
+			wants = append(wants, wanting(t, c.another...))
+		}
+		var got []string
+		for _, b := range sharePools(workers, wants, c.others)[0].bounds {
+			got = append(got, fmt.Sprint(b.placements, b.most))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: the bounds are %q, want %q", name, text, c.want)
+		}
+	}
+}

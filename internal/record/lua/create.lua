@@ -46,15 +46,23 @@ local words, released, told, bytes_added = {}, {}, {}, 0
 -- What sorted sets get is gathered, and written once: a job is then little more than its record.
 local listed, lined, in_line = {}, {}, 0
 
--- Of each pool that jobs are for: how many more may be released, and whether it was noted as used.
-local pools, left_in_pool = t .. 'pools', {}
+-- Pools that jobs are for, each with whether others wait there already.
+local pools, lined_up = t .. 'pools', {}
 local all_left = left_in_all(w, opened + call('HLEN', running))
 
 local function pool_left(pool)
-  if not left_in_pool[pool] then
-    left_in_pool[pool] = is_backlogged(pool) and 0 or (w and w.pools[pool] or 0) - call('SCARD', placed(pool))
+  if not w then return 0 end
+  if lined_up[pool] == nil then lined_up[pool] = is_backlogged(pool) end
+  return lined_up[pool] and 0 or math.min(all_left, left_in(w, pool))
+end
+
+-- opens counts a job that is released, in a pool or in ''.
+local function opens(pool)
+  left, all_left = pool == '' and left - 1 or left, all_left - 1
+  if w then
+    add_to(w, pool, 1)
+    left = math.min(left, left_in(w, ''), all_left)
   end
-  return math.min(left_in_pool[pool], all_left)
 end
 
 -- enter puts a job at the end of its backlog.
@@ -147,10 +155,10 @@ local function create(id, bytes, priority, run_at, deadline, index, fingerprint,
   elseif run_at ~= '' and tonumber(run_at) > tonumber(now) then
     call('ZADD', later, run_at, id)
   elseif pool and pool_left(pool) > 0 then
-    left_in_pool[pool], all_left, left = left_in_pool[pool] - 1, all_left - 1, math.min(left, all_left - 1)
+    opens(pool)
     released[#released + 1] = open_up(id, '1', priority, now, due, pool)
   elseif not pool and left > 0 and not backlogged then
-    left, all_left = left - 1, all_left - 1
+    opens('')
     released[#released + 1] = open_up(id, '1', priority, now, due)
   else
     enter(id, priority, pool or nil)

@@ -32,7 +32,8 @@ local function look_after(pool, serves)
 end
 
 local w = shares()
+if w then count_in(w, call('ZCARD', open) + call('HLEN', running)) end
 for _, pool in ipairs(w and w.order or {}) do
-  if w.pools[pool] == 0 or call('SCARD', placed(pool)) >= w.pools[pool] then look_after(pool, w.pools[pool] > 0) end
+  if left_in(w, pool) <= 0 then look_after(pool, w.pools[pool] > 0) end
 end
 return release(window, now, due, 500)

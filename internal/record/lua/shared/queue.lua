@@ -12,15 +12,21 @@ local function placed(pool) return t .. 'placed:' .. pool end
 local function is_backlogged(pool) return call('EXISTS', backlog('high', pool), backlog('normal', pool), backlog('low', pool)) > 0 end
 
 -- shares reads what the sweeper has given the tenant, which has jobs with placements: common is the window of those without,
--- at_once how many may run in all, and pools the windows of the others, by placement. It answers nothing for any other tenant.
+-- at_once how many may run in all, and pools the windows of the others, by placement. bounds has for each of them, and for '', the numbers of the
+-- bounds that hold for it together with others, and most what these are. It answers nothing for any other tenant.
 local function shares()
   local said = call('HGETALL', windows)
   if #said == 0 then return nil end
-  local w = {common = 0, at_once = 0, pools = {}, order = {}}
+  local w = {common = 0, at_once = 0, pools = {}, order = {}, most = {}, bounds = {}}
   for i = 1, #said, 2 do
     local pool, window = said[i], tonumber(said[i + 1]) or 0
+    local bound, bounded = string.match(pool, '^bound:(%d+)$'), string.match(pool, '^bounds:(.*)$')
     if pool == 'common' or pool == 'at_once' then
       w[pool] = window
+    elseif bound then
+      w.most[bound] = window
+    elseif bounded then
+      w.bounds[bounded] = said[i + 1]
     else
       w.pools[pool] = window
       w.order[#w.order + 1] = pool
@@ -29,16 +35,40 @@ local function shares()
   return w
 end
 
+-- add_to counts n jobs more where they are released, in a pool or in '', and in what bounds that together with others.
+local function add_to(w, pool, n)
+  w.has[pool] = (w.has[pool] or 0) + n
+  for bound in string.gmatch(w.bounds[pool] or '', '%d+') do w.most[bound] = (w.most[bound] or math.huge) - n end
+end
+
+-- count_in counts which jobs are released or run, of all of these: has is how many in each pool, and in ''. What most has is how many more may be.
+local function count_in(w, all)
+  w.has = {}
+  local elsewhere = 0
+  for _, pool in ipairs(w.order) do
+    local has = call('SCARD', placed(pool))
+    add_to(w, pool, has)
+    elsewhere = elsewhere + has
+  end
+  add_to(w, '', all - elsewhere)
+end
+
+-- left_in is how many more jobs may be released in a pool, or in '', once they are counted.
+local function left_in(w, pool)
+  local left = (pool == '' and w.common or w.pools[pool] or 0) - (w.has[pool] or 0)
+  for bound in string.gmatch(w.bounds[pool] or '', '%d+') do left = math.min(left, w.most[bound] or math.huge) end
+  return left
+end
+
 -- left_in_all is how many more jobs may be released or run, wherever: all of them are.
 local function left_in_all(w, all) return w and w.at_once > 0 and w.at_once - all or math.huge end
 
--- room is how many more jobs without a placement may be released or run. opened of all jobs are released.
+-- room is how many more jobs without a placement may be released or run. opened of all jobs are released. It counts them.
 local function room(window, opened, w)
   local all = opened + call('HLEN', running)
   if not w then return tonumber(window) - all end
-  local elsewhere = 0
-  for _, pool in ipairs(w.order) do elsewhere = elsewhere + call('SCARD', placed(pool)) end
-  return math.min(math.min(tonumber(window), w.common) - (all - elsewhere), left_in_all(w, all))
+  count_in(w, all)
+  return math.min(tonumber(window) - w.has[''], left_in(w, ''), left_in_all(w, all))
 end
 
 -- waiting is how many jobs are queued: opened of them are released, the others are in the backlog, for later, or for approval.
@@ -96,7 +126,8 @@ local turns = {'high', 'normal', 'high', 'high', 'low', 'high', 'normal', 'high'
 -- released. It drops entries whose record a worker that was taken over has changed or deleted, 1,000 at most: Redis does nothing else meanwhile.
 local function take(released, pool, most, now, due)
   local left, dropped = most, 0
-  local turn = tonumber(string.match(call('HGET', line, 'turn') or '', '^%d%d?$') or 0)
+  local field = pool and 'turn@' .. pool or 'turn' -- pools that take turns one job each would see every other priority of a common one
+  local turn = tonumber(string.match(call('HGET', line, field) or '', '^%d%d?$') or 0)
   while left > 0 and dropped < 1000 and is_backlogged(pool) do
     turn = turn % #turns + 1
     local priority = turns[turn]
@@ -112,7 +143,7 @@ local function take(released, pool, most, now, due)
       end
     end
   end
-  call('HSET', line, 'turn', turn)
+  call('HSET', line, field, turn)
   return most - left
 end
 
@@ -126,14 +157,13 @@ local function release(window, now, due, most)
     return released
   end
   local all = call('ZCARD', open) + call('HLEN', running)
-  local left, elsewhere, ready = math.min(left_in_all(w, all), most), 0, {}
+  count_in(w, all)
+  local left, ready = math.min(left_in_all(w, all), most), {}
   for _, pool in ipairs(w.order) do
-    local has = call('SCARD', placed(pool))
-    elsewhere = elsewhere + has
-    if has < w.pools[pool] and is_backlogged(pool) then ready[#ready + 1] = {pool = pool, has = has, may = w.pools[pool]} end
+    if left_in(w, pool) > 0 and is_backlogged(pool) then ready[#ready + 1] = {pool = pool, name = pool} end
   end
-  local common = {has = all - elsewhere, may = math.min(tonumber(window), w.common)}
-  if common.has < common.may and is_backlogged() then ready[#ready + 1] = common end
+  w.common = math.min(tonumber(window), w.common)
+  if left_in(w, '') > 0 and is_backlogged() then ready[#ready + 1] = {name = ''} end
   if #ready > 1 then -- whose turn it is among those that have as many
     local first = tonumber(string.match(call('HGET', line, 'pool') or '', '^%d%d?%d?%d?%d?%d?$') or 0) % 720720 + 1 -- a multiple of all numbers up to 16
     call('HSET', line, 'pool', first)
@@ -142,13 +172,15 @@ local function release(window, now, due, most)
   while left > 0 and #ready > 0 do
     local at = 1
     for i, one in ipairs(ready) do
-      if one.has < ready[at].has or one.has == ready[at].has and (one.turn or 0) < (ready[at].turn or 0) then at = i end
+      local has, least = w.has[one.name], w.has[ready[at].name]
+      if has < least or has == least and (one.turn or 0) < (ready[at].turn or 0) then at = i end
     end
     local one = ready[at]
-    local n = #ready == 1 and math.min(left, one.may - one.has) or 1
-    local taken = take(released, one.pool, n, now, due)
-    one.has, left = one.has + taken, left - taken
-    if taken < n or one.has >= one.may or not is_backlogged(one.pool) then table.remove(ready, at) end
+    local n = math.min(#ready == 1 and left or 1, left_in(w, one.name))
+    local taken = n > 0 and take(released, one.pool, n, now, due) or 0 -- others may have taken what they have together
+    add_to(w, one.name, taken)
+    left = left - taken
+    if taken < n or left_in(w, one.name) <= 0 or not is_backlogged(one.pool) then table.remove(ready, at) end
   end
   return released
 end
