@@ -127,10 +127,7 @@ def next(text="again"): open(feedback + "nextpass.in", "w").write(text)
 exec(sys.argv[4])
 sys.exit(42)
 `
-	cases := []struct {
-		name, checks, want string
-		ran                int
-	}{
+	cases := []passCase{
 		{"always once more", "next()", "judge_error 0", 3},
 		{"once more of what it rejects", "next(); sys.exit(43)", "judge_error 0", 1},
 		{"once more as it fails", "next(); sys.exit(1)", "judge_error 0", 1},
@@ -146,17 +143,29 @@ sys.exit(42)
 		{"a score of the last pass", "p = feedback + 'score.txt'\nif os.path.exists(p): open(p, 'w').write('3')\nelse: open(p, 'w').write('none'); next()", "accepted 3", 2},
 		{"no other pass", "", "accepted 1", 1},
 	}
-	spec := passes(3, "import sys\nprint(len(sys.stdin.buffer.read()))", checker)
+	g.judgesPasses(passes(3, "import sys\nprint(len(sys.stdin.buffer.read()))", checker), job.Test{}, cases, "asks for more passes")
+}
+
+// passCase is what a checker or interactor does in one test, what the test comes to, and in how many passes.
+type passCase struct {
+	name, does, want string
+	ran              int
+}
+
+// judgesPasses grades by these cases, each in a test that is otherwise like this one. The first can't be judged, which is why the job fails.
+func (g *glovebox) judgesPasses(spec job.Spec, test job.Test, cases []passCase, why string) {
+	g.t.Helper()
 	for _, c := range cases {
-		spec.Tests = append(spec.Tests, job.Test{Name: c.name, CheckerArgs: []string{c.checks}})
+		test.Name, test.CheckerArgs = c.name, []string{c.does}
+		spec.Tests = append(spec.Tests, test)
 	}
 	r := g.result(g.submit(spec))
-	if r.Status != job.Failed || r.Score != nil || r.Attempt != 1 || r.Error == nil || r.Error.Code != job.CodeJudgeError || !strings.Contains(r.Error.Message, "asks for more passes") {
-		t.Errorf("got %s in attempt %d, %+v; want an error with why the first test could not be judged", r.Status, r.Attempt, r.Error)
+	if r.Status != job.Failed || r.Score != nil || r.Attempt != 1 || r.Error == nil || r.Error.Code != job.CodeJudgeError || !strings.Contains(r.Error.Message, why) {
+		g.t.Errorf("got %s in attempt %d, %+v; want an error with why the first test could not be judged", r.Status, r.Attempt, r.Error)
 	}
 	for i, test := range r.Tests {
 		if got, c := fmt.Sprintf("%s %g", test.Verdict, test.Score), cases[i]; got != c.want || test.Passes != c.ran || strings.Contains(test.JudgeMessage, "Traceback") {
-			t.Errorf("%s: got %s in %d passes, want %s in %d; %s", c.name, got, test.Passes, c.want, c.ran, test.JudgeMessage)
+			g.t.Errorf("%s: got %s in %d passes, want %s in %d; %s", c.name, got, test.Passes, c.want, c.ran, test.JudgeMessage)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -143,10 +142,7 @@ heard = sys.stdin.readline()
 exec(sys.argv[4])
 sys.exit(42)
 `
-	cases := []struct {
-		name, does, want string
-		ran              int
-	}{
+	cases := []passCase{
 		{"always once more", "next()", "judge_error 0", 3},
 		{"once more of what it rejects", "next(); sys.exit(43)", "judge_error 0", 1},
 		{"once more as it fails", "next(); sys.exit(1)", "judge_error 0", 1},
@@ -171,17 +167,5 @@ sys.exit(42)
 	spec := talksInPasses(3, "import sys\nprint(input(), flush=True)\nsys.stdin.read()", interactor)
 	spec.Checker.Program.Limits.WallMS = 4000
 	spec.Limits.WallMS = 20_000
-	for _, c := range cases {
-		spec.Tests = append(spec.Tests, job.Test{Name: c.name, Stdin: "first", CheckerArgs: []string{c.does}})
-	}
-	r := g.result(g.submit(spec))
-	if r.Status != job.Failed || r.Score != nil || r.Attempt != 1 || r.Error == nil || r.Error.Code != job.CodeJudgeError ||
-		!strings.Contains(r.Error.Message, "asks for more passes (nextpass.in) than the problem has (checker.passes)") {
-		t.Errorf("got %s in attempt %d, %+v; want an error with why the first test could not be judged", r.Status, r.Attempt, r.Error)
-	}
-	for i, test := range r.Tests {
-		if got, c := fmt.Sprintf("%s %g", test.Verdict, test.Score), cases[i]; got != c.want || test.Passes != c.ran || strings.Contains(test.JudgeMessage, "Traceback") {
-			t.Errorf("%s: got %s in %d passes, want %s in %d; %s", c.name, got, test.Passes, c.want, c.ran, test.JudgeMessage)
-		}
-	}
+	g.judgesPasses(spec, job.Test{Stdin: "first"}, cases, "asks for more passes (nextpass.in) than the problem has (checker.passes)")
 }

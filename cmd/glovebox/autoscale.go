@@ -101,32 +101,26 @@ func (o autoscaleOptions) zero() string {
 	return ""
 }
 
-// poolScalers are pools, each with what decides about it.
-type poolScalers struct {
-	pools autoscale.Pools
-	of    []*autoscale.Scaler
-}
-
-// scalers fails where the options' policy or pools are none.
-func (o autoscaleOptions) scalers() (s poolScalers, err error) {
-	if s.pools, err = autoscale.ParsePools(o.pools); err != nil {
-		return s, usagef("--pool: %v", err)
+// scalers are the pools, each with what decides about it. It fails where the options' policy or pools are none.
+func (o autoscaleOptions) scalers() (pools autoscale.Pools, scalers []*autoscale.Scaler, err error) {
+	if pools, err = autoscale.ParsePools(o.pools); err != nil {
+		return nil, nil, usagef("--pool: %v", err)
 	}
-	for range s.pools {
+	for range pools {
 		scaler, err := autoscale.New(o.policy)
 		if err != nil {
-			return s, usagef("--%v", err)
+			return nil, nil, usagef("--%v", err)
 		}
-		s.of = append(s.of, scaler)
+		scalers = append(scalers, scaler)
 	}
-	return s, nil
+	return pools, scalers, nil
 }
 
 func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 	if name := o.zero(); name != "" {
 		return usagef("--%s is 0: want more, or none for its default", name)
 	}
-	scalers, err := o.scalers()
+	pools, scalers, err := o.scalers()
 	if err != nil {
 		return err
 	}
@@ -161,7 +155,7 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 		defer func() { stop(); <-served }()
 	}
 	for looks := 1; ; looks++ {
-		loads, err := records.Demand(ctx, o.policy.Boot, scalers.pools)
+		loads, err := records.Demand(ctx, o.policy.Boot, pools)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -171,9 +165,9 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 			log.Warn("nothing is decided: there are no figures", "error", err)
 		default:
 			for i, load := range loads {
-				next := scalers.of[i].Now
+				next := scalers[i].Now
 				if o.watch {
-					next = scalers.of[i].Next
+					next = scalers[i].Next
 				}
 				d := next(load)
 				exported.Decided(d)

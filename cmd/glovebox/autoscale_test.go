@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,39 +60,16 @@ func TestAutoscale(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	addr := gbtest.Addr(t)
-	watching, stop := context.WithCancel(t.Context())
-	defer stop()
-	var log gbtest.Buffer
-	lines, written := io.Pipe()
-	a = &app{stdout: written, stderr: &log, getenv: settings.Get}
-	ended := make(chan int, 1)
-	go func() {
-		ended <- a.run(watching, []string{"autoscale", "--watch", "--json", "--interval", "1s", "--service", "2s", "--metrics-addr", addr})
-	}()
+	w := watchAutoscale(t, settings, "--service", "2s")
 	var d autoscale.Decision
-	if err := json.NewDecoder(lines).Decode(&d); err != nil {
+	if err := w.decisions.Decode(&d); err != nil {
 		t.Fatal(err)
 	}
 	// 602 jobs of 2 s within the two minutes that remain of three are 11 slots.
 	if d.Pool != "common" || d.Wanted != 3 || d.Waiting != 602 || d.Why == "" {
 		t.Errorf("got %+v, want 3 workers for 602 jobs", d)
 	}
-	go io.Copy(io.Discard, lines) //nolint:errcheck // until the command ends
-	gbtest.Eventually(t, "Prometheus finds the number", func() bool {
-		text, err := get(t.Context(), "http://"+addr+"/metrics")
-		return err == nil && strings.Contains(text, "\nglovebox_workers_wanted{pool=\"common\"} 3\n")
-	})
-	stop()
-	select {
-	case code := <-ended:
-		if code != exitOK {
-			t.Errorf("exit code %d: %s", code, &log)
-		}
-	case <-time.After(gbtest.Patience):
-		t.Error("the command doesn't end")
-	}
-	written.Close()
+	w.exports(`pool="common"} 3`)
 }
 
 // TestAutoscalePools: one process says how many workers each of several pools wants, to a reader of lines, of JSON, and to Prometheus: of
@@ -143,47 +121,69 @@ func TestAutoscalePools(t *testing.T) {
 	if code := a.run(t.Context(), []string{"autoscale", "--interval", "1s", "--pool", "pool=exams"}); code != exitOK || !strings.HasPrefix(out.String(), "5 workers wanted of pool=exams, 1 there") || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("of one pool: exit code %d, %s%s", code, &out, &errs)
 	}
-	addr := gbtest.Addr(t)
-	watching, stop := context.WithCancel(t.Context())
-	defer stop()
-	var log gbtest.Buffer
-	lines, written := io.Pipe()
-	a = &app{stdout: written, stderr: &log, getenv: settings.Get}
-	ended := make(chan int, 1)
-	go func() {
-		ended <- a.run(watching, []string{"autoscale", "--watch", "--json", "--interval", "1s", "--metrics-addr", addr})
-	}()
+	w := watchAutoscale(t, settings)
 	// 1200 jobs of 2 s within the two minutes that remain of three are 20 slots, 600 are 10.
-	decoder := json.NewDecoder(lines)
 	for _, want := range []autoscale.Decision{
 		{Pool: "pool=exams", Wanted: 5, Workers: 1, Waiting: 1200},
 		{Pool: "pool=idle"},
 		{Pool: "common", Wanted: 3, Workers: 1, Waiting: 600},
 	} {
 		var d autoscale.Decision
-		if err := decoder.Decode(&d); err != nil {
+		if err := w.decisions.Decode(&d); err != nil {
 			t.Fatal(err)
 		}
 		if d.Pool != want.Pool || d.Wanted != want.Wanted || d.Workers != want.Workers || d.Waiting != want.Waiting {
 			t.Errorf("got %+v, want %+v", d, want)
 		}
 	}
-	go io.Copy(io.Discard, lines) //nolint:errcheck // until the command ends
-	gbtest.Eventually(t, "Prometheus finds the numbers", func() bool {
-		text, err := get(t.Context(), "http://"+addr+"/metrics")
-		return err == nil && strings.Contains(text, "\nglovebox_workers_wanted{pool=\"pool=exams\"} 5\n") &&
-			strings.Contains(text, "\nglovebox_workers_wanted{pool=\"pool=idle\"} 0\n") && strings.Contains(text, "\nglovebox_workers_wanted{pool=\"common\"} 3\n")
+	w.exports(`pool="pool=exams"} 5`, `pool="pool=idle"} 0`, `pool="common"} 3`)
+}
+
+// autoscaleWatch is "glovebox autoscale --watch".
+type autoscaleWatch struct {
+	t         *testing.T
+	addr      string // of its metrics
+	lines     *io.PipeReader
+	decisions *json.Decoder // of lines
+	log       *gbtest.Buffer
+	stop      func()
+	ended     chan int
+}
+
+// watchAutoscale begins it, with these flags besides.
+func watchAutoscale(t *testing.T, settings config.File, flags ...string) *autoscaleWatch {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	lines, written := io.Pipe()
+	w := &autoscaleWatch{
+		t: t, addr: gbtest.Addr(t), lines: lines, decisions: json.NewDecoder(lines), log: &gbtest.Buffer{}, stop: stop, ended: make(chan int, 1),
+	}
+	a := &app{stdout: written, stderr: w.log, getenv: settings.Get}
+	go func() {
+		defer written.Close()
+		w.ended <- a.run(ctx, append([]string{"autoscale", "--watch", "--json", "--interval", "1s", "--metrics-addr", w.addr}, flags...))
+	}()
+	return w
+}
+
+// exports waits until Prometheus finds these numbers of wanted workers, and ends the command.
+func (w *autoscaleWatch) exports(numbers ...string) {
+	w.t.Helper()
+	defer w.stop()
+	go io.Copy(io.Discard, w.lines) //nolint:errcheck // until the command ends
+	gbtest.Eventually(w.t, "Prometheus finds the numbers", func() bool {
+		text, err := get(w.t.Context(), "http://"+w.addr+"/metrics")
+		return err == nil && !slices.ContainsFunc(numbers, func(n string) bool { return !strings.Contains(text, "\nglovebox_workers_wanted{"+n+"\n") })
 	})
-	stop()
+	w.stop()
 	select {
-	case code := <-ended:
+	case code := <-w.ended:
 		if code != exitOK {
-			t.Errorf("exit code %d: %s", code, &log)
+			w.t.Errorf("exit code %d: %s", code, w.log)
 		}
 	case <-time.After(gbtest.Patience):
-		t.Error("the command doesn't end")
+		w.t.Error("the command doesn't end")
 	}
-	written.Close()
 }
 
 func get(ctx context.Context, url string) (string, error) {

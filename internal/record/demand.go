@@ -48,12 +48,6 @@ func (s *Store) Demand(ctx context.Context, soon time.Duration, pools autoscale.
 	return d.loads, nil
 }
 
-// contains looks into a sorted list.
-func contains(sorted []string, one string) bool {
-	_, found := slices.BinarySearch(sorted, one)
-	return found
-}
-
 // demand is what is found out of each pool in one look.
 type demand struct {
 	store *Store

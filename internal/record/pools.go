@@ -74,10 +74,7 @@ func (s *Store) shareOutPools(ctx context.Context, tenants []string, list []wait
 	if err != nil {
 		return list, nil, fmt.Errorf("list tenants whose jobs have placements: %w", err)
 	}
-	pooled = slices.DeleteFunc(pooled, func(t string) bool {
-		_, listed := slices.BinarySearch(tenants, t)
-		return !listed
-	})
+	pooled = slices.DeleteFunc(pooled, func(t string) bool { return !contains(tenants, t) })
 	if len(pooled) == 0 {
 		return list, nil, nil
 	}

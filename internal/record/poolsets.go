@@ -76,14 +76,14 @@ func (s *poolSets) supersets(at int) []int {
 		return nil
 	}
 	for i, other := range s.sets {
-		if i == at || i < mostSets && other.used && containsBits(other.bits, set.bits) {
+		if i == at || i < mostSets && other.used && hasBits(other.bits, set.bits) {
 			set.within = append(set.within, i)
 		}
 	}
 	return set.within
 }
 
-func containsBits(all, some []byte) bool {
+func hasBits(all, some []byte) bool {
 	for i := 0; i < len(some); i += 8 {
 		if binary.LittleEndian.Uint64(some[i:])&^binary.LittleEndian.Uint64(all[i:]) != 0 {
 			return false

@@ -63,20 +63,22 @@ func sharePools(workers []fleet.Slots, wants []poolWants, others int64) []poolWi
 	for _, k := range common.kinds {
 		contenders[k] = others
 	}
-	for _, w := range wants {
+	backlogs := make([][]int64, len(wants)) // of each tenant, by kind
+	for i, w := range wants {
 		for _, p := range w.pools {
 			filled[p.placement] += p.held
 			if at := s.of(p.placement, p.labels).set; p.backlogged {
 				s.sets[at].used = true
 			}
 		}
-		for k, n := range s.backlogs(w) {
+		backlogs[i] = s.backlogs(w)
+		for k, n := range backlogs[i] {
 			contenders[k] += min(n, 1)
 		}
 	}
 	windows := make([]poolWindows, len(wants))
 	for i, w := range wants {
-		backlogs := s.backlogs(w)
+		backlogs := backlogs[i]
 		// ahead is the tenant's part of what runs ahead of the slots of such a worker.
 		ahead := func(k int) float64 {
 			tenants := contenders[k]

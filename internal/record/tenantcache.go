@@ -63,7 +63,7 @@ func (s *Store) Tenant(ctx context.Context, name string) (TenantRecord, error) {
 // a one costs Redis a question a second at most.
 func (s *Store) KnowsTenant(name string) bool {
 	if listed := s.tenants.listed.Load(); listed != nil {
-		if _, known := slices.BinarySearch(*listed, name); known {
+		if contains(*listed, name) {
 			return true
 		}
 	}
@@ -107,4 +107,10 @@ func (c *tenantCache) newest(name string) remembered {
 // forget makes the next question go to Redis, and what is being read now no answer to it.
 func (c *tenantCache) forget(name string) {
 	c.put(name, remembered{void: true, read: time.Now()})
+}
+
+// contains looks into a sorted list.
+func contains(sorted []string, one string) bool {
+	_, found := slices.BinarySearch(sorted, one)
+	return found
 }
