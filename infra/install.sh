@@ -17,6 +17,7 @@ set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 readonly etc=/etc/glovebox lib=/usr/local/lib/glovebox data=/var/lib/glovebox-s3
 readonly units=/etc/systemd/system caddyfile=/etc/caddy/Caddyfile
+readonly marks=/run/glovebox-restart # of units that are to start anew
 readonly api=http://127.0.0.1:8437 s3=http://127.0.0.1:8440
 readonly need_mb=1800 need_disk_mb=8000 ready_seconds=${GLOVEBOX_READY_SECONDS:-300}
 
@@ -133,18 +134,27 @@ service_user() {
     id "$1" >/dev/null 2>&1 || useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$1"
 }
 
+# change UNIT comes before the files of a unit. Its mark is there until the unit runs with them, and tells the
+# next run of one that ended before that. With the machine's end it goes, and all is started anew.
+change() {
+    changed=
+    [ ! -e "$marks-$1" ] || changed=yes
+    touch "$marks-$1"
+}
+
 # run_service starts a unit of ours, now and at each boot, and starts it anew where anything of it has changed.
 run_service() {
     systemctl daemon-reload
     systemctl --quiet enable "$1"
     if [ -n "$changed" ]; then systemctl restart "$1"; else systemctl start "$1"; fi
+    rm "$marks-$1"
 }
 
 # A user for each role; what is accepted is on the disk before the answer. It is Glovebox's own
 # instance, on loopback: a distribution's that was there is left as it is.
 install_redis() {
     local users
-    changed=
+    change glovebox-redis.service
     service_user glovebox-redis
     users=$("$programs/glovebox" redis-acl $etc/redis-passwords)
     put $etc/redis-users.acl 640 <<<"$users"
@@ -164,7 +174,7 @@ EOF
 }
 
 install_s3() {
-    changed=
+    change glovebox-s3.service
     service_user glovebox-s3
     install -d -m 755 $lib
     local from=$lib/versitygw
@@ -213,12 +223,13 @@ reached_at() {
 # follow_domain gives an api that is there the settings of this run's --domain. What an operator
 # wrote is left where no run has named a domain.
 follow_domain() {
-    changed=
     [ -n "$domain" ] || [ -e $etc/Caddyfile ] || return 0
     local settings
+    change glovebox-api.service
     settings=$(sed -E '/^GLOVEBOX_(PUBLIC_URL|TRUSTED_PROXIES|S3_PUBLIC_ENDPOINT)=/d' $etc/api.env && reached_at)
     put $etc/api.env 600 <<<"$settings"
     [ -z "$changed" ] || systemctl try-restart glovebox-api.service
+    rm $marks-glovebox-api.service
 }
 
 # Nothing is written until all of it is known: what is there is kept for good. operator.env comes first:
@@ -368,7 +379,7 @@ uninstall() {
     fi
     for unit in "${names[@]}"; do rm -f "$units/$unit"; done
     systemctl daemon-reload
-    rm -rf $lib /usr/local/bin/glovebox /usr/local/bin/glovebox-worker /etc/ssh/sshd_config.d/glovebox.conf /run/glovebox-podman /run/glovebox-restart-pending
+    rm -rf $lib /usr/local/bin/glovebox /usr/local/bin/glovebox-worker /etc/ssh/sshd_config.d/glovebox.conf /run/glovebox-podman $marks-*
     if [ -z "$purge" ]; then
         say "kept" "$etc, /var/lib/glovebox, /var/lib/glovebox-redis, $data and the users; --purge deletes them"
         return

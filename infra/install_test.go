@@ -241,6 +241,35 @@ cp -a /run/lib/. /usr/local/lib/glovebox && ` + upgrade[2]
 	}
 }
 
+// TestInstallInterrupted: a service that a run has left with old files starts anew in the next run, and no more after it.
+func TestInstallInterrupted(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.write("tree/pack/lib/versitygw", "server")
+	m.run(install("install.sh --domain a.example")...)
+	programs := m.read("tree/pack/bin/glovebox")
+	for service, fails := range map[string]string{
+		"redis": "systemctl restart glovebox-redis.service",
+		"s3":    "systemctl restart glovebox-s3.service",
+		"api":   "systemctl try-restart glovebox-api.service",
+	} {
+		m.write("tree/pack/bin/glovebox", strings.ReplaceAll(programs, "user default on", "user default on ~"+service))
+		m.write("tree/pack/lib/versitygw", "server of "+service)
+		m.stub("systemctl", `case "systemctl $*" in "`+fails+`") echo interrupted >&2; exit 1 ;; esac`)
+		args := "install.sh --domain " + service + ".example"
+		if out, err := m.try(install(args)...); err == nil || !strings.Contains(out, "interrupted") {
+			t.Fatalf("%s: it was not interrupted: %v\n%s", service, err, out)
+		}
+		m.stub("systemctl", stubs["systemctl"])
+		for run, want := range []int{1, 0} {
+			m.run(install(args)...)
+			if got := strings.Count(m.asked(), fails); got != want {
+				t.Errorf("%s: the run after it, and %d more: it was started anew %d times, want %d", service, run, got, want)
+			}
+		}
+	}
+}
+
 // TestInstallPorts: a port is free, or of the part of Glovebox that is installed already.
 func TestInstallPorts(t *testing.T) {
 	t.Parallel()
