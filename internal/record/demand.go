@@ -119,6 +119,9 @@ type tenantDemand struct {
 	firsts   [][]string
 }
 
+// poolListsAtOnce is of how many tenants with placements, each of which may have 16, one pipeline asks.
+const poolListsAtOnce = redisconn.AtOnce / mostPools
+
 func (d *demand) add(ctx context.Context, tenants, pooled []string) error {
 	due := dueBy(d.at.Add(d.soon))
 	pipe := d.store.rdb.Pipeline()

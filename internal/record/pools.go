@@ -1,8 +1,9 @@
 package record
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ import (
 const (
 	// mostPools is how many placements the jobs and sessions of a tenant may have within poolLife: each has queues that workers ask.
 	mostPools = 16
+	// mostPoolsRead is how many are read: a session's is noted by a look and a write, between which another may be.
+	mostPoolsRead = 2*mostPools + 1
 	// poolLife is how long a placement is known after its last job: until then the next one of it needs no look of the sweeper. As long as jobs of
 	// the tenant wait for their time or for approval it is known, too.
 	poolLife = 24 * time.Hour
@@ -136,127 +139,104 @@ type poolsRead struct {
 	errs   []error
 }
 
-// readPools reads what these tenants want of pools.
+// readPools reads what these tenants want of pools, and forgets pools that nobody has used for long.
 func (s *Store) readPools(ctx context.Context, tenants []string, to *poolsRead) error {
-	pipe := s.rdb.Pipeline()
-	pools, common, terms := make([]*redis.ZSliceCmd, len(tenants)), make([]*redis.IntCmd, len(tenants)), make([]*redis.StringCmd, len(tenants))
-	for i, t := range tenants {
-		pools[i] = pipe.ZRangeWithScores(ctx, poolsKey(t), 0, 2*mostPools)
-		common[i], terms[i] = pipe.Exists(ctx, commonBacklogs(t)...), pipe.HGet(ctx, tenantKey(t), "terms")
-	}
-	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
+	old := s.now().Add(-poolLife)
+	answers, err := runEach(ctx, s, readPoolsScript, tenants, func(string) script.Args { return script.Args{"old": old} })
+	if err != nil {
 		return fmt.Errorf("read the placements of tenants' jobs: %w", err)
 	}
-	lists := make([]poolList, 0, len(tenants))
 	for i, tenant := range tenants {
-		l := poolList{wants: poolWants{tenant: tenant, common: common[i].Val() > 0}, entries: pools[i].Val()}
-		text, termsErr := terms[i].Bytes()
-		if errors.Is(termsErr, redis.Nil) {
-			termsErr = nil
-		} else if termsErr == nil {
-			termsErr = json.Unmarshal(text, &l.wants.terms)
-		}
-		if err := cmp.Or(pools[i].Err(), termsErr); err != nil {
+		w, forget, err := poolWantsOf(tenant, answers[i], ms(old))
+		if err != nil {
 			to.failed = append(to.failed, tenant)
 			to.errs = append(to.errs, fmt.Errorf("read the placements of the jobs of tenant %s: %w", tenant, err))
 			continue
 		}
-		lists = append(lists, l)
-	}
-	for some := range slices.Chunk(lists, poolListsAtOnce) {
-		if err := s.readPoolLists(ctx, some); err != nil {
-			return err
+		if err := s.forgetPools(ctx, tenant, forget); err != nil {
+			return fmt.Errorf("forget pools of tenant %s: %w", tenant, err)
 		}
-	}
-	for _, l := range lists {
-		to.wants = append(to.wants, l.wants)
+		to.wants = append(to.wants, w)
 	}
 	return nil
 }
 
-// poolListsAtOnce is of how many tenants readPoolLists makes one pipeline: some 1,000 commands.
-const poolListsAtOnce = redisconn.AtOnce / mostPools
-
-// poolList is what a tenant's key pools has, and what becomes of it.
-type poolList struct {
-	entries []redis.Z
-	wants   poolWants
+// oldPools are pools of a tenant that are to be forgotten, and that are not.
+type oldPools struct {
+	spoiled, used []string
+	lapsed        []string
+	before        int64 // ms: what was used last by then has lapsed
 }
 
-// readPoolLists reads what tenants have in each of their pools, and forgets those that nobody has used for long. While any job waits for its time
-// or for approval it forgets none: that job may be for the pool, and nobody looks at it again before it is in the backlog.
-func (s *Store) readPoolLists(ctx context.Context, lists []poolList) error {
-	type counts struct{ backlogs, held *redis.IntCmd }
-	pipe := s.rdb.Pipeline()
-	pools, waiting := make([][]counts, len(lists)), make([][]*redis.IntCmd, len(lists))
-	for i, l := range lists {
-		tenant := l.wants.tenant
-		waiting[i] = []*redis.IntCmd{pipe.ZCard(ctx, laterKey(tenant)), pipe.ZCard(ctx, approvalsKey(tenant))}
-		for _, e := range l.entries {
-			placement, _ := e.Member.(string)
-			pools[i] = append(pools[i], counts{pipe.Exists(ctx, poolBacklogs(tenant, placement)...), pipe.SCard(ctx, placedKey(tenant, placement))})
+// poolWantsOf is what readPoolsScript has answered. While any job waits for its time or for approval no pool has lapsed: that job may be for it,
+// and nobody looks at it again before it is in the backlog.
+func poolWantsOf(tenant string, answer *redis.Cmd, old int64) (w poolWants, forget oldPools, err error) {
+	list, err := answer.Slice()
+	if err != nil {
+		return w, forget, err
+	}
+	w, forget = poolWants{tenant: tenant, common: wholeNumber(list[1]) > 0}, oldPools{before: old}
+	w.written, _ = list[3].(string)
+	if text, has := list[0].(string); has { // a tenant without a record has no quotas
+		if err := json.Unmarshal([]byte(text), &w.terms); err != nil {
+			return w, forget, err
 		}
 	}
-	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil {
-		return fmt.Errorf("look at the pools of tenants: %w", err)
-	}
-	now := s.now()
-	old := ms(now.Add(-poolLife))
-	for i := range lists {
-		w := &lists[i].wants
-		// What a worker has spoiled may be anything.
-		waits := slices.ContainsFunc(waiting[i], func(n *redis.IntCmd) bool { return n.Val() > 0 || n.Err() != nil })
-		lapsed, used, spoiled := []string{}, []redis.Z{}, []any{}
-		for k, e := range lists[i].entries {
-			p := wantedPool{backlogged: pools[i][k].backlogs.Val() > 0, held: pools[i][k].held.Val()}
-			p.placement, _ = e.Member.(string)
-			var err error
-			switch p.labels, err = job.ParseLabels(p.placement, job.MaxPlacement); {
-			case err != nil:
-				spoiled = append(spoiled, p.placement)
-				continue
-			case waits || p.backlogged || p.held > 0:
-				used = append(used, redis.Z{Score: float64(ms(now)), Member: p.placement})
-			case e.Score <= float64(old):
-				lapsed = append(lapsed, turnField(p.placement))
-				continue
-			}
-			w.pools = append(w.pools, p)
+	waits := wholeNumber(list[2]) > 0
+	for f := range slices.Chunk(list[4:], 4) {
+		p := wantedPool{placement: fmt.Sprint(f[0]), backlogged: wholeNumber(f[2]) > 0, held: wholeNumber(f[3])}
+		if p.labels, err = job.ParseLabels(p.placement, job.MaxPlacement); err != nil {
+			forget.spoiled = append(forget.spoiled, p.placement)
+			continue
 		}
-		if err := s.forgetPools(ctx, w.tenant, lapsed, used, spoiled, old); err != nil {
-			return fmt.Errorf("forget pools of tenant %s: %w", w.tenant, err)
+		last, _ := strconv.ParseFloat(fmt.Sprint(f[1]), 64) // as Redis has written it
+		switch {
+		case waits || p.backlogged || p.held > 0:
+			forget.used = append(forget.used, p.placement)
+		case last <= float64(old):
+			forget.lapsed = append(forget.lapsed, p.placement)
+			continue
 		}
+		w.pools = append(w.pools, p)
 	}
-	return nil
+	return w, forget, nil
 }
 
 // turnField is where the key line says which priority's turn it is in that pool.
 func turnField(placement string) string { return "turn@" + placement }
 
-// forgetPools forgets what is spoiled, and, if any has lapsed, all that is not used and as old as that (ms). A pool that has got a job since is
-// not: that job has noted it anew. Its priorities begin their turns anew, as those of which lapsed has the [turnField]s.
-func (s *Store) forgetPools(ctx context.Context, tenant string, lapsed []string, used []redis.Z, spoiled []any, old int64) error {
-	if len(spoiled) > 0 {
-		if err := s.rdb.ZRem(ctx, poolsKey(tenant), spoiled...).Err(); err != nil {
+// forgetPools forgets what is spoiled, and, if any has lapsed, all that is not used and as old. A pool that has got a job since is
+// not: that job has noted it anew. The priorities of one that has lapsed begin their turns anew.
+func (s *Store) forgetPools(ctx context.Context, tenant string, old oldPools) error {
+	for _, placement := range old.spoiled {
+		if err := s.rdb.ZRem(ctx, poolsKey(tenant), placement).Err(); err != nil {
 			return err
 		}
 	}
-	if len(lapsed) == 0 {
+	if len(old.lapsed) == 0 {
 		return nil
+	}
+	var used []redis.Z
+	for _, placement := range old.used {
+		used = append(used, redis.Z{Score: float64(ms(s.now())), Member: placement})
 	}
 	if len(used) > 0 {
 		if err := s.rdb.ZAddArgs(ctx, poolsKey(tenant), redis.ZAddArgs{XX: true, GT: true, Members: used}).Err(); err != nil {
 			return err
 		}
 	}
-	if err := s.rdb.HDel(ctx, lineKey(tenant), lapsed...).Err(); err != nil && !redisconn.WrongType(err) {
+	var turns []string
+	for _, placement := range old.lapsed {
+		turns = append(turns, turnField(placement))
+	}
+	if err := s.rdb.HDel(ctx, lineKey(tenant), turns...).Err(); err != nil && !redisconn.WrongType(err) {
 		return err
 	}
-	return s.rdb.ZRemRangeByScore(ctx, poolsKey(tenant), "-inf", strconv.FormatInt(old, 10)).Err()
+	return s.rdb.ZRemRangeByScore(ctx, poolsKey(tenant), "-inf", strconv.FormatInt(old.before, 10)).Err()
 }
 
-// writeWindows writes what scripts go by that release jobs of these tenants. Without a sweeper it lapses, and no job with a placement is
-// released.
+// writeWindows writes what scripts go by that release jobs of these tenants, where that is not what is there already for a while. Without a
+// sweeper it lapses, and no job with a placement is released.
 func (s *Store) writeWindows(ctx context.Context, wants []poolWants, windows []poolWindows) error {
 	if err := setWindowsScript.Load(ctx, s.rdb); err != nil {
 		return fmt.Errorf("share out pools: %w", err)
@@ -264,12 +244,23 @@ func (s *Store) writeWindows(ctx context.Context, wants []poolWants, windows []p
 	pipe := s.rdb.Pipeline()
 	for i, w := range wants {
 		fields := w.windowFields(windows[i])
-		setWindowsScript.Pipe(ctx, pipe, w.tenant, script.Args{"life": shareLife}, fields...)
+		if made := nameOf(fields); made != w.written {
+			setWindowsScript.Pipe(ctx, pipe, w.tenant, script.Args{"life": shareLife, "made": made}, fields...)
+		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("share out pools: %w", err)
 	}
 	return nil
+}
+
+// nameOf is a name for what the key windows has, "" where it isn't there.
+func nameOf(fields []any) string {
+	if len(fields) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprintln(fields...))) // it puts a space between any two
+	return hex.EncodeToString(sum[:8])
 }
 
 // windowFields are what the key windows has: nothing where the tenant has no pools.

@@ -411,7 +411,7 @@ func TestPoolsForgotten(t *testing.T) {
 	}
 	// As if it had come after the look: what is forgotten goes by when it was noted last.
 	s.rdb.ZAdd(ctx, poolsKey("default"), redis.Z{Score: float64(ms(s.now())), Member: "zone=old"})
-	if err := s.forgetPools(ctx, "default", []string{turnField("zone=old")}, nil, nil, ms(s.now().Add(-poolLife))); err != nil {
+	if err := s.forgetPools(ctx, "default", oldPools{lapsed: []string{"zone=old"}, before: ms(s.now().Add(-poolLife))}); err != nil {
 		t.Fatal(err)
 	}
 	if s.rdb.ZScore(ctx, poolsKey("default"), "zone=old").Err() != nil {

@@ -17,6 +17,8 @@ type poolWants struct {
 	// common says that it has a backlog of jobs without a placement.
 	common bool
 	pools  []wantedPool
+	// written are the windows that are in Redis for a while, as nameOf has it, "" where they aren't.
+	written string
 }
 
 // wantedPool is one of its placements, in use.

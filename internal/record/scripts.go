@@ -25,6 +25,7 @@ var (
 	requeueScript    = scripts.Load("requeue")
 	unofferedScript  = scripts.Load("unoffered")
 	releaseScript    = scripts.Load("release")
+	readPoolsScript  = scripts.Load("read_pools")
 	setWindowsScript = scripts.Load("set_windows")
 	claimScript      = scripts.Load("claim")
 	approveScript    = scripts.Load("approve")
@@ -120,6 +121,8 @@ var scripts = script.New(luaFiles, map[string]any{
 	"failing_gap":            failingGap,
 	"fault_cost":             faultCost,
 	"flight_life":            flightLife,
+	"most_read":              mostPoolsRead,
+	"share_renew":            shareLife / 2,
 	"item_cost":              itemCost,
 	"key_cost":               keyCost,
 	"key_life":               keyLife,

@@ -38,7 +38,7 @@ var keys = []Key{
 	{"gb:{*}:job:*", "hash", ReadWrite, ReadWrite, "records: a worker starts and ends jobs, and reads those whose artifacts are inputs", "its retention after the job's end"},
 	{"gb:{*}:open", "zset id → ms when the sweeper looks for its task", ReadWrite, ReadWrite, "released jobs: a worker takes one out, and the end of one releases the next", "an entry as long as the job is released: a window of them at most"},
 	{"gb:{*}:backlog:*", "zset id → place", ReadWrite, ReadWrite, "jobs that wait for room in their tenant's window: the end of one releases the next", "an entry as long as the job waits there"},
-	{"gb:{*}:windows", "hash placement, common, at_once or bound:number → jobs; bounds:placement → numbers", ReadWrite, Read, "how many jobs with a placement the tenant may have released or running, of each and of several together: the end of one releases the next", "a minute; written every second where there are any"},
+	{"gb:{*}:windows", "hash placement, common, at_once or bound:number → jobs; bounds:placement → numbers; made → a name for the rest", ReadWrite, Read, "how many jobs with a placement the tenant may have released or running, of each and of several together: the end of one releases the next", "a minute; written where it is another, and every half minute"},
 	{"gb:{*}:placed:*", "set", ReadWrite, ReadWrite, "jobs of a placement that are released or run: the end of one takes it out", "an entry until the job's end"},
 	{"gb:{*}:pools", "zset placement → ms of its last job", ReadWrite, None, "placements that the tenant's jobs and sessions have", "a day after the last; 16 at most"},
 	{"gb:{*}:recorded", "string", ReadWrite, ReadWrite, "bytes that records take: a start and an end change them", "a number, while it isn't 0"},

@@ -23,6 +23,7 @@ local function shares()
     local bound, bounded = string.match(pool, '^bound:(%d+)$'), string.match(pool, '^bounds:(.*)$')
     if pool == 'common' or pool == 'at_once' then
       w[pool] = window
+    elseif pool == 'made' then -- a name for the rest
     elseif bound then
       w.most[bound] = window
     elseif bounded then
