@@ -15,8 +15,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -66,6 +68,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err := replaceable(*out); err != nil {
 		return err
 	}
+	kinds := strings.Split(*archs, ",")
+	if err := canMake(kinds, exec.LookPath); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp("", "glovebox-release-")
 	if err != nil {
 		return err
@@ -79,7 +85,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err := os.Mkdir(r.out, 0o755); err != nil {
 		return err
 	}
-	for arch := range strings.SplitSeq(*archs, ",") {
+	for _, arch := range kinds {
 		if err := r.make(ctx, arch); err != nil {
 			return fmt.Errorf("%s: %w", arch, err)
 		}
@@ -113,6 +119,24 @@ func replaceable(dir string) error {
 	}
 	if _, err := os.Stat(filepath.Join(dir, sumsFile)); err != nil {
 		return fmt.Errorf("-out %s: holds something else than a release: want a directory that is empty, has an older release, or is not there", dir)
+	}
+	return nil
+}
+
+// canMake fails for a kind of machine that no release is for, and where what infra/runsc/build.sh needs for another than this one is missing.
+func canMake(kinds []string, find func(program string) (string, error)) error {
+	emulators := map[string]string{"amd64": "qemu-x86_64-static", "arm64": "qemu-aarch64-static"}
+	for _, arch := range kinds {
+		emulator, known := emulators[arch]
+		if !known {
+			return fmt.Errorf("-arch %q: want amd64, arm64, or both with a comma between them", arch)
+		}
+		if arch == runtime.GOARCH {
+			continue
+		}
+		if _, err := find(emulator); err != nil {
+			return fmt.Errorf("-arch %s: gVisor's filters are compiled by a program for that machine, which %s runs: apt-get install qemu-user-static", arch, emulator)
+		}
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -32,6 +34,29 @@ func TestReplaceable(t *testing.T) {
 	write(sumsFile)
 	if err := replaceable(dir); err != nil {
 		t.Errorf("an older release: %v", err)
+	}
+}
+
+// TestCanMake: what is missing for a kind of machine is said before minutes of compiling.
+func TestCanMake(t *testing.T) {
+	t.Parallel()
+	found := func(program string) (string, error) { return "/usr/bin/" + program, nil }
+	none := func(program string) (string, error) { return "", exec.ErrNotFound }
+	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
+	for _, c := range []struct {
+		kinds []string
+		find  func(string) (string, error)
+		want  string
+	}{
+		{[]string{"amd64", "arm64"}, found, ""},
+		{[]string{runtime.GOARCH}, none, ""},
+		{[]string{runtime.GOARCH, other}, none, "apt-get install qemu-user-static"},
+		{[]string{"riscv64"}, found, `-arch "riscv64": want amd64, arm64`},
+		{[]string{""}, found, `-arch "": want amd64, arm64`},
+	} {
+		if err := canMake(c.kinds, c.find); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want %q", c.kinds, err, c.want)
+		}
 	}
 }
 
