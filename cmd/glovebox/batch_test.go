@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -89,11 +90,14 @@ func (b *batchTest) endJobs(end func(record.Record)) {
 func (b *batchTest) glovebox(stdin string, args ...string) (stdout, stderr string, code int) {
 	b.t.Helper()
 	var out, errs gbtest.Buffer
-	a := &app{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, getenv: func(name string) string {
+	code = b.app(stdin, &out, &errs).run(b.t.Context(), args)
+	return out.String(), errs.String(), code
+}
+
+func (b *batchTest) app(stdin string, stdout, stderr io.Writer) *app {
+	return &app{stdin: strings.NewReader(stdin), stdout: stdout, stderr: stderr, getenv: func(name string) string {
 		return map[string]string{"GLOVEBOX_URL": b.url, "GLOVEBOX_TOKEN": "token", "GLOVEBOX_DATA": filepath.Join(b.dir, "none"), "HOME": b.dir}[name]
 	}}
-	code = a.run(b.t.Context(), args)
-	return out.String(), errs.String(), code
 }
 
 // file writes one.

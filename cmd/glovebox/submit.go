@@ -154,7 +154,7 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 		return a.finish(ctx, jobs, result, finishing{out: o.out, printed: true})
 	}
 	if !o.json {
-		defer a.explainWait(ctx, jobs, spec.Runtime)()
+		defer a.explainWait(ctx, jobs, j.ID, spec.Runtime)()
 	}
 	if j, err = a.await(ctx, jobs, j.ID, waitFor); err != nil {
 		return err
@@ -165,8 +165,9 @@ func (a *app) submit(ctx context.Context, o submitOptions) error {
 // explainLater is how long a job may wait before it is looked why.
 const explainLater = 3 * time.Second
 
-// explainWait says, once it takes long, that a job waits for its runtime to be built, if it does, until the function that it returns is called.
-func (a *app) explainWait(ctx context.Context, jobs producer.Catalog, runtime string) (stop func()) {
+// explainWait says, once it takes long, what a job waits for, if that is not its turn: a worker, or its runtime to be built. It ends when the
+// function that it returns is called.
+func (a *app) explainWait(ctx context.Context, jobs *producer.Client, id, runtime string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -175,6 +176,9 @@ func (a *app) explainWait(ctx context.Context, jobs producer.Catalog, runtime st
 		case <-ctx.Done():
 			return
 		case <-time.After(explainLater):
+		}
+		if j, err := jobs.Get(ctx, id); err == nil && j.Waits != "" {
+			fmt.Fprintf(a.stderr, "it waits: %s\n", plain(j.Waits))
 		}
 		list, err := jobs.Runtimes(ctx)
 		if err != nil {
