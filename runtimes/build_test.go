@@ -12,6 +12,18 @@ import (
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
 
+// addBase adds what the base is built of, so that it is the one that infra/setup.sh has built.
+func addBase(t *testing.T, to fstest.MapFS) {
+	t.Helper()
+	err := walkImage(folders, baseFolder, func(name string, content []byte) error {
+		to[baseFolder+"/"+name] = &fstest.MapFile{Data: content}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestBuild builds a small runtime on the base that infra/setup.sh has built.
 func TestBuild(t *testing.T) {
 	t.Parallel()
@@ -23,13 +35,7 @@ func TestBuild(t *testing.T) {
 		"buildtest/marker":        {Data: []byte("hello\n")},
 		"buildtest/runtime.yaml":  {Data: []byte("name: buildtest\nversion: \"1\"\nversion_command: [\"true\"]\nfile: x\nrun: [cat, \"{file}\"]\n")},
 	}
-	err := walkImage(folders, baseFolder, func(name string, content []byte) error {
-		fsys[baseFolder+"/"+name] = &fstest.MapFile{Data: content}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	addBase(t, fsys)
 	set, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)

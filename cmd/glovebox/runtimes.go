@@ -34,7 +34,7 @@ func (a *app) runtimesCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.runtimesListCommand(), a.runtimesBuildCommand(), a.runtimesPushCommand(), a.runtimesPullCommand())
+	cmd.AddCommand(a.runtimesListCommand(), a.runtimesBuildCommand(), a.runtimesPruneCommand(), a.runtimesPushCommand(), a.runtimesPullCommand())
 	return cmd
 }
 

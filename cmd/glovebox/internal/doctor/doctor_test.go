@@ -144,6 +144,26 @@ func TestRootImages(t *testing.T) {
 	}
 }
 
+// TestOldImages: what earlier versions have left is a warning; images of other names aren't counted.
+func TestOldImages(t *testing.T) {
+	t.Parallel()
+	const bash = "localhost/glovebox/bash:2 sha256:aaa\nlocalhost/glovebox/mine:1 sha256:ccc\n"
+	for there, want := range map[string]string{bash: "", bash + "localhost/glovebox/bash:1 sha256:bbb\n": "1 of earlier versions of the runtimes take up disk"} {
+		got := ""
+		for _, f := range Run(t.Context(), Config{
+			ToolsDir: t.TempDir(), PodmanUser: "root", Images: map[string]string{"bash": "localhost/glovebox/bash:2"},
+			Podman: fakePodman(t, `{"store":{"graphRoot":"/s/storage"}}`, there, "", ""),
+		}) {
+			if f.Name == "old images" {
+				got = f.Text
+			}
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", there, got, want)
+		}
+	}
+}
+
 func TestRedisAndS3(t *testing.T) {
 	t.Parallel()
 	r, s := gbtest.Redis(t), gbtest.S3(t)

@@ -119,6 +119,7 @@ func (r *report) sandbox(ctx context.Context) {
 	default:
 		r.ok("images", strings.Join(built, ", "))
 	}
+	r.oldImages(there)
 	r.rootImages(ctx, ids)
 	began := time.Now()
 	out, err = r.runPodman(ctx, "run", "--rm", "--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges",
@@ -130,6 +131,24 @@ func (r *report) sandbox(ctx context.Context) {
 		r.problem("sandbox", "its kernel is not gVisor's: "+strings.TrimSpace(string(out)), r.setup())
 	default:
 		r.ok("sandbox", fmt.Sprintf("starts, and its kernel is gVisor's (%.1f s)", time.Since(began).Seconds()))
+	}
+}
+
+// oldImages says what earlier versions have left on the disk: there is what is stored, by name.
+func (r *report) oldImages(there map[string]string) {
+	repository := func(name string) string { return name[:max(strings.LastIndexByte(name, ':'), 0)] }
+	current := map[string]string{} // by repository
+	for _, name := range r.Images {
+		current[repository(name)] = name
+	}
+	old := 0
+	for name := range there {
+		if now, ours := current[repository(name)]; ours && name != now {
+			old++
+		}
+	}
+	if old > 0 {
+		r.warning("old images", fmt.Sprintf("%d of earlier versions of the runtimes take up disk", old), "glovebox runtimes prune")
 	}
 }
 
