@@ -1,0 +1,17 @@
+% glovebox_close closes a figure. Octave closes all before it ends, and nothing of the program runs then: what is open is saved first.
+% A figure that the program closes is gone, as it is where there are windows.
+function glovebox_close (closed, event, home)
+  persistent saved = false;
+  callers = dbstack ();
+  if (! saved && strcmp (callers(end).name, "close"))
+    saved = true;
+    n = 0;
+    for each = sort (get (0, "children"))'
+      if (! isempty (get (each, "children")) && ! isappdata (each, "glovebox_printed"))
+        n += 1;
+        print (each, fullfile (home, sprintf ("chart-%d.png", n)), "-dpng", "-S800,600");
+      endif
+    endfor
+  endif
+  closereq ();
+endfunction
