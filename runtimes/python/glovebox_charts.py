@@ -16,8 +16,13 @@ import sys
 
 # Made when the image was built; matplotlib would search for fonts in every job.
 _FONTS = "/usr/local/lib/glovebox/matplotlib"
-# Has what matplotlib's own lacks, from Chinese to Korean.
-_MORE_LETTERS = "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc"
+# Have what matplotlib's own lack, from which letter on and up to which: from Chinese to Korean, and emoji, which are black.
+_EASTERN = "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc"
+_MORE_FONTS = (
+    ("\u2e80", "\U0001f000", _EASTERN),
+    ("\U0001f000", "\U00020000", "/usr/share/fonts/truetype/ancient-scripts/Symbola_hint.ttf"),
+    ("\U00020000", "\U00040000", _EASTERN),
+)
 # Bytes of a font that is held in memory.
 _MOST_FONT = 8 << 20
 
@@ -106,22 +111,24 @@ def _offer_fonts():
         pass  # then matplotlib makes its own
 
 
-_wants_letters = False  # a text of the program has some that matplotlib's own fonts lack
+_wanted = []  # of these, for letters that are in a text of the program
 
 
 def _look_for_letters(module):
-    """Notes when a text has letters of the East: a font of 5 MB is read for these alone."""
+    """Notes when a text has letters of another font: one of some MB is read for these alone."""
     from functools import wraps
 
     set_text = module.Text.set_text
 
     @wraps(set_text)
     def set_text_and_look(self, s):
-        global _wants_letters
         set_text(self, s)
         text = self.get_text()
-        if not _wants_letters and not text.isascii() and max(text) >= "\u2e80":
-            _wants_letters = os.path.exists(_MORE_LETTERS)
+        if text.isascii() or max(text) < _MORE_FONTS[0][0]:
+            return
+        for first, end, font in _MORE_FONTS:
+            if font not in _wanted and any(first <= letter < end for letter in text) and os.path.exists(font):
+                _wanted.append(font)
 
     module.Text.set_text = set_text_and_look
 
@@ -139,7 +146,7 @@ def _add_letters(module):
 
     def find_with_letters(self, prop, fontext="ttf", *args, **kwargs):
         found = find(self, prop, fontext, *args, **kwargs)
-        return [*found, _MORE_LETTERS] if _wants_letters and fontext == "ttf" and _MORE_LETTERS not in found else found
+        return [*found, *(font for font in _wanted if font not in found)] if fontext == "ttf" else found
 
     module.FontManager._find_fonts_by_props = find_with_letters
 

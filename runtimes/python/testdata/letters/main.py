@@ -18,7 +18,7 @@ def drawn(text, form):
         return len(file.getvalue())
 
 
-texts = ["Größe, ça, żółć", "αβγ Ω", "Жизнь", "中文字符", "日本語かなカナ", "한국어"]
+texts = ["Größe, ça, żółć", "αβγ Ω", "Жизнь", "中文字符", "日本語かなカナ", "한국어", "🚀 😀 👍🎉"]
 for theme in None, "darkgrid":
     if theme:
         seaborn.set_theme(style=theme)
@@ -27,7 +27,7 @@ for theme in None, "darkgrid":
 
 # Each letter has a picture of its own: a missing one would be the same box.
 pictures = set()
-for letter in "中文字日かカ한국":
+for letter in "中文字日かカ한국🚀😀👍🎉":
     figure = plt.figure(figsize=(0.5, 0.5))
     figure.text(0, 0, letter, size=24)
     figure.canvas.draw()
