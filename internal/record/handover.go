@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
@@ -79,6 +81,21 @@ func (s *Store) unoffered(ctx context.Context, run queue.Run, e *NotOfferedError
 		}
 	}
 	return nil
+}
+
+// LookedForAgain is when a worker is looked for again that offers what the job needs, as none did the last time; zero if it doesn't wait for that.
+func (s *Store) LookedForAgain(ctx context.Context, r Record) (time.Time, error) {
+	if r.Unoffered.IsZero() {
+		return time.Time{}, nil
+	}
+	at, err := s.rdb.ZScore(ctx, laterKey(r.Tenant), r.ID).Result()
+	if errors.Is(err, redis.Nil) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read when a worker is looked for again: %w", err)
+	}
+	return time.UnixMilli(int64(at)), nil
 }
 
 // EndHandedOver ends the jobs that wait for somebody who offers the name, as internal_error: nobody will.

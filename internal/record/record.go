@@ -65,6 +65,8 @@ type Record struct {
 	CancelReason *job.Error
 	// OutageSince is when an outage first handed the job back; zero if none has.
 	OutageSince time.Time
+	// Unoffered is when first no worker was found that offers its runtime or image; zero if one always was.
+	Unoffered time.Time
 	// Retention is how long the job is kept after its end.
 	Retention time.Duration
 	// WatchedUntil is for how long somebody is known to watch the job; zero if nobody did.
@@ -91,6 +93,7 @@ func parseJob(tenant, id string, f map[string]string) (Record, error) {
 	j.SpecBytes, j.Sequence = r.number("bytes"), r.number("sequence")
 	j.Epoch, j.Attempts = int(r.number("epoch")), int(r.number("attempts"))
 	j.Created, j.Started, j.Finished, j.OutageSince = r.at("created"), r.at("started"), r.at("finished"), r.at("outage")
+	j.Unoffered = r.at("unoffered")
 	j.Retention = time.Duration(r.number("retention")) * time.Millisecond
 	j.Released, j.RunAt, j.Deadline = r.at("released"), r.at("run_at"), r.at("deadline")
 	j.WatchedUntil = r.at("watched")

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
-	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -77,40 +76,4 @@ func placements(kinds []fleet.Slots, own job.Labels, kept map[string]bool) strin
 		return "none: no worker has any"
 	}
 	return fmt.Sprintf("some of: %.1000s", strings.Join(list, "; "))
-}
-
-// waits says what a queued job waits for, where that is not only its turn.
-func (c *Client) waits(ctx context.Context, r record.Record) (string, error) {
-	if r.State != job.Queued {
-		return "", nil
-	}
-	if r.Placement == "" {
-		return c.waitsForAny(ctx)
-	}
-	pools, err := c.records.Fleet.Pools(ctx)
-	if err != nil {
-		return "", err
-	}
-	if may, known := pools[r.Placement]; !known || may > 0 {
-		return "", nil
-	}
-	return "no worker that takes jobs has the labels " + r.Placement, nil
-}
-
-// waitsForAny is what a job without a placement waits for.
-func (c *Client) waitsForAny(ctx context.Context) (string, error) {
-	slots, err := c.records.Fleet.Slots(ctx)
-	if err != nil || slots > 0 {
-		return "", err
-	}
-	living, err := c.records.Fleet.Living(ctx)
-	switch {
-	case err != nil:
-		return "", err
-	case slices.ContainsFunc(living, func(w fleet.Slots) bool { return w.Slots > 0 }):
-		return "every worker that takes jobs is kept for those with a placement", nil
-	case len(living) > 0:
-		return "every worker is paused: glovebox fleet says why", nil
-	}
-	return "no worker lives", nil
 }

@@ -87,60 +87,6 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestPlacementWaits: a job says that it waits for workers which aren't there.
-func TestPlacementWaits(t *testing.T) {
-	t.Parallel()
-	w := producertest.New(t, "")
-	w.Runtimes(t)
-	if err := w.Worker.Fleet.PublishLabels(t.Context(), job.Labels{"gpu": "yes"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	j, err := w.Client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1", Placement: job.Labels{"gpu": "yes"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for pools, want := range map[int64]string{0: "no worker that takes jobs has the labels gpu=yes", 2: ""} {
-		if err := w.Records.Fleet.SetPools(t.Context(), map[string]int64{"gpu=yes": pools}); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := w.Client.Get(t.Context(), j.ID); err != nil || got.Waits != want || got.Placement.String() != "gpu=yes" {
-			t.Errorf("got %+v, %v, want %q", got.Summary, err, want)
-		}
-	}
-}
-
-// TestWaitsForAny: a job that any worker may run says that none does.
-func TestWaitsForAny(t *testing.T) {
-	t.Parallel()
-	w, ctx := producertest.New(t, ""), t.Context()
-	w.Runtimes(t)
-	j, err := w.Client.Submit(ctx, job.Spec{Runtime: "python", Source: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		worker fleet.Worker
-		want   string
-	}{
-		{fleet.Worker{}, "no worker lives"},
-		{fleet.Worker{ID: "a", Concurrency: 2, Paused: "the disk is full"}, "every worker is paused: glovebox fleet says why"},
-		{fleet.Worker{ID: "b", Concurrency: 2, Labels: job.Labels{"pool": "exams"}, Only: []string{"pool"}}, "every worker that takes jobs is kept for those with a placement"},
-		{fleet.Worker{ID: "c", Concurrency: 2}, ""},
-	} {
-		if c.worker.ID != "" {
-			if err := w.Worker.Fleet.Beat(ctx, c.worker); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := w.Raw.Del(ctx, "gb:slots:total").Err(); err != nil { // what was counted holds for two seconds
-			t.Fatal(err)
-		}
-		if got, err := w.Client.Get(ctx, j.ID); err != nil || got.Waits != c.want {
-			t.Errorf("with worker %q: got %+v, %v, want %q", c.worker.ID, got.Summary, err, c.want)
-		}
-	}
-}
-
 // TestRegradeElsewhere: a submission is graded again where the tenant's jobs go by now, wherever it was graded.
 func TestRegradeElsewhere(t *testing.T) {
 	t.Parallel()
