@@ -3,6 +3,7 @@ package runtimes
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os/exec"
@@ -18,6 +19,13 @@ import (
 func TestPrune(t *testing.T) {
 	gbtest.Require(t, "podman") // not beside others: Podman can't list images while one is removed
 	ctx := t.Context()
+	remove := func(args ...string) { // once the test is over
+		t.Cleanup(func() {
+			if _, err := run(exec.CommandContext(context.WithoutCancel(ctx), defaultPodman[0], append(args, "--force", "--ignore")...)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	podman := func(args ...string) string {
 		t.Helper()
 		out, err := run(exec.CommandContext(ctx, defaultPodman[0], args...))
@@ -39,7 +47,7 @@ func TestPrune(t *testing.T) {
 		if _, err := run(cmd); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _, _ = run(exec.Command(defaultPodman[0], "rmi", "--force", "--ignore", name)) })
+		remove("rmi", name)
 		id = podman("image", "inspect", "--format", "{{.Id}}", name)
 		if err := MakeRootImages(ctx, defaultRootImages, []string{name}, io.Discard); err != nil {
 			t.Fatal(err)
@@ -63,9 +71,9 @@ func TestPrune(t *testing.T) {
 	id := stored(image, "three, built again")
 	const foreign = "localhost/of-another:1"
 	podman("tag", old, foreign)
-	t.Cleanup(func() { _, _ = run(exec.Command(defaultPodman[0], "rmi", "--force", "--ignore", foreign)) })
+	remove("rmi", foreign)
 	container := podman("create", "--network=none", used, "true")
-	t.Cleanup(func() { _, _ = run(exec.Command(defaultPodman[0], "rm", "--force", "--ignore", container)) })
+	remove("rm", container)
 
 	prune := func() (said string, removed int) {
 		t.Helper()
