@@ -223,7 +223,7 @@ reached_at() {
 # follow_domain gives an api that is there the settings of this run's --domain. What an operator
 # wrote is left where no run has named a domain.
 follow_domain() {
-    [ -n "$domain" ] || [ -e $etc/Caddyfile ] || return 0
+    [ -n "$domain" ] || [ -e $etc/Caddyfile ] || [ -e $marks-glovebox-api.service ] || return 0
     local settings
     change glovebox-api.service
     settings=$(sed -E '/^GLOVEBOX_(PUBLIC_URL|TRUSTED_PROXIES|S3_PUBLIC_ENDPOINT)=/d' $etc/api.env && reached_at)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -54,7 +55,7 @@ func (s Set) Old(ctx context.Context, podman []string) ([]Old, error) {
 			o.names, had = []string{i.ID}, i.History
 		}
 		kept := slices.ContainsFunc(i.Names, func(name string) bool { return current[name] })
-		foreign := slices.ContainsFunc(had, func(name string) bool { return !ours[repository(name)] })
+		foreign := slices.ContainsFunc(had, func(name string) bool { return !ours[repository(name)] || !tagged.MatchString(name) })
 		if len(had) == 0 || kept || foreign || seen[i.ID] {
 			continue
 		}
@@ -67,6 +68,9 @@ func (s Set) Old(ctx context.Context, podman []string) ([]Old, error) {
 	return old, nil
 }
 
+// tagged is a name that Glovebox has given: its tag ends with the digest of what the image is built from.
+var tagged = regexp.MustCompile(`-[0-9a-f]{12}$`)
+
 // repository is an image's name without its tag.
 func repository(name string) string { return name[:max(strings.LastIndexByte(name, ':'), 0)] }
 
@@ -75,10 +79,10 @@ func repository(name string) string { return name[:max(strings.LastIndexByte(nam
 func (s Set) Prune(ctx context.Context, podman, rootImages []string, old []Old, out io.Writer) (removed int, err error) {
 	for _, o := range old {
 		switch _, err := run(commandOf(ctx, podman, append([]string{"rmi"}, o.names...)...)); {
-		case err == nil:
+		case err == nil || exitedWith(err, 1): // it is gone already, with one that was built on it
 			removed++
 			fmt.Fprintf(out, "removed  %s\n", o.Name)
-		case inUse(err):
+		case exitedWith(err, 2):
 			fmt.Fprintf(out, "in use   %s: run this again once its sandboxes have ended\n", o.Name)
 		default:
 			return removed, fmt.Errorf("remove %s: %w", o.Name, err)
@@ -87,8 +91,9 @@ func (s Set) Prune(ctx context.Context, podman, rootImages []string, old []Old, 
 	return removed, MakeRootImages(ctx, rootImages, nil, out)
 }
 
-// inUse is podman-rmi(1)'s exit status 2: a container has the image, or another is built on it.
-func inUse(err error) bool {
+// exitedWith reports whether podman-rmi(1) has ended so: with 1 for an image that isn't there, with 2 for one that a container has, or on
+// which another is built.
+func exitedWith(err error, status int) bool {
 	var exit *exec.ExitError
-	return errors.As(err, &exit) && exit.ExitCode() == 2
+	return errors.As(err, &exit) && exit.ExitCode() == status
 }

@@ -64,12 +64,13 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := now.List()[0].Image()
-	used, old := repository(image)+":0-one", repository(image)+":0-two"
+	used, old := repository(image)+":0-000000000001", repository(image)+":0-000000000002"
+	const foreign = "localhost/of-another:1"
+	mine := repository(image) + ":mine"
 	stored(used, "one")
 	stored(old, "two")
 	again := stored(image, "three")
 	id := stored(image, "three, built again")
-	const foreign = "localhost/of-another:1"
 	podman("tag", old, foreign)
 	remove("rmi", foreign)
 	container := podman("create", "--network=none", used, "true")
@@ -108,6 +109,7 @@ func TestPrune(t *testing.T) {
 	if strings.Contains(roots, again) || !strings.Contains(roots, id) {
 		t.Errorf("the root images are\n%s\nwant none of %s", roots, again)
 	}
+	stored(mine, "an operator's")
 	if said, removed := prune(); removed != 0 || strings.Contains(said, "removed") {
 		t.Errorf("a second time: got %d removed and\n%s", removed, said)
 	}

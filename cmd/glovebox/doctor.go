@@ -138,6 +138,13 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 	for _, r := range set.Core() {
 		c.Core = append(c.Core, r.Name)
 	}
+	c.OldImages = func(ctx context.Context) (names []string, err error) {
+		old, err := set.Old(ctx, c.Podman)
+		for _, o := range old {
+			names = append(names, o.Name)
+		}
+		return names, err
+	}
 	env := config.NewReader(a.getenv)
 	if a.getenv("GLOVEBOX_REDIS_URL")+a.getenv("GLOVEBOX_REDIS_URL_FILE") != "" {
 		c.Redis = env.Redis()

@@ -17,7 +17,8 @@ func (a *app) runtimesPruneCommand() *cobra.Command {
 		Long: `Remove the images of this machine that have the names of runtimes, and that none of this
 build's runtimes uses any more: an upgrade, or "runtimes build --force", leaves the ones before it.
 Their root images go with them. What a sandbox uses at the moment stays, as does every image of
-another name. Whoever goes back to an earlier version has to build or pull its images again.`,
+another name. Run it once the worker of this machine is of this version. Whoever goes back to an
+earlier one has to build or pull its images again.`,
 		Example: `  glovebox runtimes prune --dry-run
   glovebox runtimes prune`,
 		Args: cobra.NoArgs,
@@ -43,6 +44,9 @@ func (a *app) prune(ctx context.Context, dryRun bool) error {
 	old, err := set.Old(ctx, podman)
 	if err != nil {
 		return err
+	}
+	if dryRun && len(old) == 0 {
+		fmt.Fprintln(a.stdout, "no images of earlier versions")
 	}
 	if dryRun {
 		for _, o := range old {

@@ -17,7 +17,7 @@ type poolWants struct {
 	// common says that it has a backlog of jobs without a placement.
 	common bool
 	pools  []wantedPool
-	// written are the windows that are in Redis for a while, as nameOf has it, "" where they aren't.
+	// written are the windows that are in Redis for a while, as nameOf has it; "" where none are there, "?" for others.
 	written string
 }
 

@@ -54,9 +54,8 @@ func (c *Client) Get(ctx context.Context, id string) (producer.Job, error) {
 func (c *Client) read(ctx context.Context, r record.Record) (producer.Job, error) {
 	j := producer.Job{Summary: wireSummary(r)}
 	if !r.State.Final() {
-		var err error
-		j.Waits, err = c.waits(ctx, r)
-		return j, err
+		j.Waits = c.waits(ctx, r)
+		return j, nil
 	}
 	result, err := c.result(ctx, r)
 	if err != nil {

@@ -11,23 +11,34 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// waits says what a queued job waits for, where that is not only its turn.
-func (c *Client) waits(ctx context.Context, r record.Record) (string, error) {
-	if r.State != job.Queued {
-		return "", nil
+// waits says what a queued job waits for, where that is not only its turn or its time. Where it can't be read it says nothing: the job can be.
+func (c *Client) waits(ctx context.Context, r record.Record) string {
+	if r.State != job.Queued || r.RunAt.After(time.Now()) {
+		return ""
 	}
-	workers := c.waitsForAny
-	if r.Placement != "" {
-		workers = func(ctx context.Context) (string, error) { return c.waitsForLabels(ctx, r.Placement) }
+	text, err := c.waitsFor(ctx, r)
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("can't say what a job waits for", "job_id", r.ID, "error", err)
 	}
-	if text, err := workers(ctx); text != "" || err != nil {
+	return text
+}
+
+func (c *Client) waitsFor(ctx context.Context, r record.Record) (text string, err error) {
+	among := ""
+	if r.Placement == "" {
+		text, err = c.waitsForAny(ctx)
+	} else {
+		text, err = c.waitsForLabels(ctx, r.Placement)
+		among = " that has the labels " + r.Placement
+	}
+	if text != "" || err != nil {
 		return text, err
 	}
 	again, err := c.records.LookedForAgain(ctx, r)
 	if err != nil || again.IsZero() {
 		return "", err
 	}
-	return fmt.Sprintf("no worker offers %s; one is looked for again at %s", r.Runtime+r.Image, again.UTC().Format(time.RFC3339)), nil
+	return fmt.Sprintf("no worker%s offers %s; one is looked for again at %s", among, r.Runtime+r.Image, again.UTC().Format(time.RFC3339)), nil
 }
 
 // waitsForLabels is what a job of that placement waits for.
@@ -53,9 +64,9 @@ func (c *Client) waitsForAny(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case slices.ContainsFunc(living, func(w fleet.Slots) bool { return w.Slots > 0 }):
-		return "every worker that takes jobs is kept for those with a placement", nil
+		return "no worker takes jobs without a placement", nil
 	case len(living) > 0:
-		return "every worker is paused: glovebox fleet says why", nil
+		return "every worker is paused", nil
 	}
 	return "no worker lives", nil
 }

@@ -1,8 +1,10 @@
 package direct_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/queue"
@@ -47,8 +49,8 @@ func TestWaitsForAny(t *testing.T) {
 		want   string
 	}{
 		{fleet.Worker{}, "no worker lives"},
-		{fleet.Worker{ID: "a", Concurrency: 2, Paused: "the disk is full"}, "every worker is paused: glovebox fleet says why"},
-		{fleet.Worker{ID: "b", Concurrency: 2, Labels: job.Labels{"pool": "exams"}, Only: []string{"pool"}}, "every worker that takes jobs is kept for those with a placement"},
+		{fleet.Worker{ID: "a", Concurrency: 2, Paused: "the disk is full"}, "every worker is paused"},
+		{fleet.Worker{ID: "b", Concurrency: 2, Labels: job.Labels{"pool": "exams"}, Only: []string{"pool"}}, "no worker takes jobs without a placement"},
 		{fleet.Worker{ID: "c", Concurrency: 2}, ""},
 	} {
 		if c.worker.ID != "" {
@@ -62,6 +64,26 @@ func TestWaitsForAny(t *testing.T) {
 		if got, err := w.Client.Get(ctx, j.ID); err != nil || got.Waits != c.want {
 			t.Errorf("with worker %q: got %+v, %v, want %q", c.worker.ID, got.Summary, err, c.want)
 		}
+	}
+	later := time.Now().Add(time.Hour)
+	j, err = w.Client.Submit(ctx, job.Spec{Runtime: "python", Source: "1", RunAt: later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, worker := range []string{"a", "b", "c"} {
+		if err := w.Worker.Fleet.Leave(ctx, worker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := w.Client.Get(ctx, j.ID); err != nil || got.Waits != "" {
+		t.Errorf("a job that waits for its time: got %+v, %v", got.Summary, err)
+	}
+	// A Redis that takes no writes: what is counted can't be noted.
+	if err := errors.Join(w.Raw.ConfigSet(ctx, "maxmemory", "1").Err(), w.Raw.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err(), w.Raw.Del(ctx, "gb:slots:total").Err()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Client.Get(ctx, j.ID); err != nil || got.ID != j.ID {
+		t.Errorf("where Redis is full: got %+v, %v, want the job", got.Summary, err)
 	}
 }
 

@@ -9,7 +9,11 @@ function glovebox_close (closed, event, home)
     for each = sort (get (0, "children"))'
       if (! isempty (get (each, "children")) && ! isappdata (each, "glovebox_printed"))
         n += 1;
-        print (each, fullfile (home, sprintf ("chart-%d.png", n)), "-dpng", "-S800,600");
+        try
+          print (each, fullfile (home, sprintf ("chart-%d.png", n)), "-dpng", "-S800,600");
+        catch e
+          fprintf (stderr, "chart-%d.png: %s\n", n, e.message);
+        end_try_catch
       endif
     endfor
   endif

@@ -3,7 +3,7 @@ function opts = glovebox_printed (opts)
   setappdata (opts.figure, "glovebox_printed", true);
   if (strncmp (opts.devopt, "png", 3))
     opts.devopt = "pngcairo";
-  elseif (strncmp (opts.devopt, "pdf", 3))
+  elseif (any (strcmp (opts.devopt, {"pdf", "pdfwrite"})))
     opts.devopt = "pdfcairo";
   endif
 endfunction

@@ -48,6 +48,8 @@ type Config struct {
 	WorkerHost bool
 	// Images are the images that this build of Glovebox runs jobs in, by runtime.
 	Images map[string]string
+	// OldImages lists what earlier versions of the runtimes have left. Defaults to nothing.
+	OldImages func(ctx context.Context) ([]string, error)
 	// Core are the runtimes whose images are built unless others are asked for.
 	Core []string
 	// Redis, if it has a URL, and S3, if it has a bucket, are what production uses.

@@ -119,7 +119,7 @@ func (r *report) sandbox(ctx context.Context) {
 	default:
 		r.ok("images", strings.Join(built, ", "))
 	}
-	r.oldImages(there)
+	r.oldImages(ctx)
 	r.rootImages(ctx, ids)
 	began := time.Now()
 	out, err = r.runPodman(ctx, "run", "--rm", "--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges",
@@ -134,21 +134,16 @@ func (r *report) sandbox(ctx context.Context) {
 	}
 }
 
-// oldImages says what earlier versions have left on the disk: there is what is stored, by name.
-func (r *report) oldImages(there map[string]string) {
-	repository := func(name string) string { return name[:max(strings.LastIndexByte(name, ':'), 0)] }
-	current := map[string]string{} // by repository
-	for _, name := range r.Images {
-		current[repository(name)] = name
+// oldImages says what earlier versions have left on the disk.
+func (r *report) oldImages(ctx context.Context) {
+	if r.OldImages == nil {
+		return
 	}
-	old := 0
-	for name := range there {
-		if now, ours := current[repository(name)]; ours && name != now {
-			old++
-		}
-	}
-	if old > 0 {
-		r.warning("old images", fmt.Sprintf("%d of earlier versions of the runtimes take up disk", old), "glovebox runtimes prune")
+	old, err := r.OldImages(ctx)
+	if err != nil {
+		r.warning("old images", err.Error(), r.setup())
+	} else if len(old) > 0 {
+		r.warning("old images", fmt.Sprintf("%d of earlier versions of the runtimes take up disk", len(old)), "glovebox runtimes prune")
 	}
 }
 
