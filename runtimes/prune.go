@@ -15,7 +15,7 @@ import (
 
 // Old is an image in Podman's store that an earlier version of a runtime has left, or a build that was made again.
 type Old struct {
-	// Name is one that it has, or had until it was built again.
+	// Name is one that it has, or had until it was built again, which is said there.
 	Name string
 	// Size is what its files have, bytes; images on the same base have most of it together.
 	Size int64
@@ -60,7 +60,9 @@ func (s Set) Old(ctx context.Context, podman []string) ([]Old, error) {
 			continue
 		}
 		seen[i.ID] = true
-		o.Name = had[0]
+		if o.Name = had[0]; len(i.Names) == 0 {
+			o.Name += " (an earlier build)"
+		}
 		old = append(old, o)
 	}
 	// What is built on another goes first.
