@@ -3,7 +3,6 @@ package runtimes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,17 +26,9 @@ type Old struct {
 // Old returns what [Set.Prune] removes: images under the names of these runtimes, and of what they are built on, that none of them
 // has any more. What somebody else has named is never one of them.
 func (s Set) Old(ctx context.Context, podman []string) ([]Old, error) {
-	out, err := run(commandOf(ctx, podman, "images", "--format", "json"))
+	images, err := listImages(ctx, podman)
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
-	}
-	var images []struct {
-		ID             string `json:"Id"`
-		Size, Created  int64
-		Names, History []string
-	}
-	if err := json.Unmarshal([]byte(out), &images); err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, err
 	}
 	ours, current := map[string]bool{}, map[string]bool{s.base: true}
 	for _, r := range s.List() {
@@ -47,7 +38,7 @@ func (s Set) Old(ctx context.Context, podman []string) ([]Old, error) {
 		ours[repository(name)] = true
 	}
 	var old []Old
-	seen := map[string]bool{} // podman lists an image once for each of its names
+	seen := map[string]bool{}
 	for _, i := range images {
 		o := Old{Size: i.Size, names: i.Names, created: i.Created}
 		had := i.Names

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"strings"
 )
 
@@ -19,24 +18,12 @@ type Stored struct {
 
 // InStore returns the images of Glovebox that a Podman has, by name.
 func (s Set) InStore(ctx context.Context, podman []string) (map[string]Stored, error) {
-	command := func(args ...string) *exec.Cmd {
-		return commandOf(ctx, podman, args...)
-	}
-	out, err := run(command("images", "--filter", "reference=localhost/glovebox/*", "--format", "json"))
+	images, err := listImages(ctx, podman, "--filter", "reference=localhost/glovebox/*")
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
-	}
-	var images []struct {
-		ID     string `json:"Id"`
-		Digest string
-		Size   int64
-		Names  []string
-	}
-	if err := json.Unmarshal([]byte(out), &images); err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, err
 	}
 	// infra/root-images.sh puts them there, and only Podman's namespaces are sure to reach it.
-	out, err = run(command("unshare", "sh", "-c", `ls "$(dirname "$(podman info --format '{{.Store.GraphRoot}}')")/roots" 2>/dev/null || true`))
+	out, err := run(commandOf(ctx, podman, "unshare", "sh", "-c", `ls "$(dirname "$(podman info --format '{{.Store.GraphRoot}}')")/roots" 2>/dev/null || true`))
 	if err != nil {
 		return nil, fmt.Errorf("list root images: %w", err)
 	}
@@ -52,6 +39,27 @@ func (s Set) InStore(ctx context.Context, podman []string) (map[string]Stored, e
 		}
 	}
 	return stored, nil
+}
+
+// listed is an image as podman-images(1) lists it, once for each of its names.
+type listed struct {
+	ID            string `json:"Id"`
+	Digest        string
+	Size, Created int64
+	Names         []string
+	History       []string // names that it has had
+}
+
+// listImages lists those in a Podman's store that the filters let through.
+func listImages(ctx context.Context, podman []string, filters ...string) (images []listed, err error) {
+	out, err := run(commandOf(ctx, podman, append([]string{"images", "--format", "json"}, filters...)...))
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &images)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	return images, nil
 }
 
 // Built returns which images of Glovebox a Podman has, by name.

@@ -45,10 +45,10 @@ func (a *app) prune(ctx context.Context, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	if dryRun && len(old) == 0 {
-		fmt.Fprintln(a.stdout, "no images of earlier versions")
-	}
 	if dryRun {
+		if len(old) == 0 {
+			fmt.Fprintln(a.stdout, "no images of earlier versions")
+		}
 		for _, o := range old {
 			fmt.Fprintf(a.stdout, "would remove  %s, %s\n", o.Name, bytesOf(o.Size))
 		}

@@ -119,7 +119,7 @@ type tenantDemand struct {
 	firsts   [][]string
 }
 
-// poolListsAtOnce is of how many tenants with placements, each of which may have 16, one pipeline asks.
+// poolListsAtOnce is how many tenants with placements one pipeline asks for: each may have 16.
 const poolListsAtOnce = redisconn.AtOnce / mostPools
 
 func (d *demand) add(ctx context.Context, tenants, pooled []string) error {
