@@ -75,6 +75,8 @@ type Preload struct {
 	Env map[string]string `yaml:"env"`
 	// Session: the file of Session, too, can become the process that waits.
 	Session bool `yaml:"session"`
+	// Forks: the command can also be started once for all tests of a program, and make the process of each.
+	Forks bool `yaml:"forks"`
 	// Words are those of which a program has one, for which it pays that this waits: names of
 	// the modules that are imported. None: any program.
 	Words []string `yaml:"words"`

@@ -21,6 +21,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 	}
 	defer g.close()
 	program.Tests, program.Interactive = g, g.checker.Interactive
+	program.ForkTests = len(spec.Tests) >= minForked && !spec.Fresh
 	program.Limits.CPUMS += cpuHeadroom(program.Limits)
 	var last sandbox.Outcome // of the last sandbox in which the program could be run
 	for lost := 0; ; {
@@ -63,6 +64,9 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 		w.Log.Info("a graded program ended its sandbox, and goes on in another", "job_id", j.ID, "epoch", j.Epoch)
 	}
 }
+
+// minForked is how many tests a job has whose command is started once for all: two starts cost about as much as one and two forks.
+const minForked = 3
 
 // unfit says why there was no first test: no sandbox could have the program, or its compile step or its
 // files ended one.

@@ -24,8 +24,8 @@ type child struct {
 	zero     *byte // "0": the writer itself, for cgroup.procs
 	limits   []limit
 	bounding []uintptr
-	none     unix.CapUserHeader
-	nothing  [2]unix.CapUserData
+	self     unix.CapUserHeader
+	kept     [2]unix.CapUserData // capabilities: a fork server has two
 	filter   *unix.SockFprog
 	// hostFilter is a second one, and keepGroups says that the kernel lets nobody drop groups: both where
 	// the kernel is the host's.
@@ -161,7 +161,7 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 		goto failed
 	}
 	c.at = stepCapabilities
-	if _, _, e = syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&c.none)), uintptr(unsafe.Pointer(&c.nothing[0])), 0); e != 0 {
+	if _, _, e = syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&c.self)), uintptr(unsafe.Pointer(&c.kept[0])), 0); e != 0 {
 		goto failed
 	}
 	c.at = stepNoNewPrivileges

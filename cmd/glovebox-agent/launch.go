@@ -86,7 +86,7 @@ func (r *run) child(g group, p pipes) (*child, error) {
 		id:      jobID,
 		umask:   0o022,
 		zero:    &[]byte("0")[0],
-		none:    unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3},
+		self:    unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3},
 	}
 	if r.control != nil {
 		c.control = r.control.Fd()
@@ -94,12 +94,22 @@ func (r *run) child(g group, p pipes) (*child, error) {
 	if r.control == nil || r.limitControl { // a prepared process gives itself the limits of its program
 		c.limits = limitsOf(r.limits)
 	}
+	if r.forks {
+		c.id = 0
+		c.kept[0].Effective = 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID
+		c.kept[0].Permitted = c.kept[0].Effective
+	}
 	if r.testID != 0 { // what a wipe might miss is for nobody else
 		c.id, c.umask = r.testID, 0o077
 	}
 	var err error
 	if c.bounding, err = boundingSet(); err != nil {
 		return nil, err
+	}
+	if r.forks { // an exec by root leaves what is not dropped here
+		c.bounding = slices.DeleteFunc(slices.Clone(c.bounding), func(capability uintptr) bool {
+			return capability == unix.CAP_SETGID || capability == unix.CAP_SETUID
+		})
 	}
 	if c.filter, err = filter(r.noIPC); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -278,7 +279,7 @@ func (p *prepared) discard(limit int64) {
 	killAll()
 	used := make(chan usage, 1)
 	go reap(0, nil, nil, used)
-	killUntilGone(used, usage{}, nil)
+	killUntilGone(func(syscall.Signal) { killAll() }, used, usage{}, nil)
 	if p.sessionControl != nil {
 		p.sessionControl.Close()
 	}

@@ -60,11 +60,11 @@ func killAll() {
 // killUntilGone kills until no process is left, and returns what all have used. Once is not
 // enough: a process may fork while the signal goes round. If only a memory holder is left that
 // can't run any more, it returns known.
-func killUntilGone(used <-chan usage, known usage, holder *memoryHolder) usage {
+func killUntilGone(signalAll func(syscall.Signal), used <-chan usage, known usage, holder *memoryHolder) usage {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		killAll()
+		signalAll(syscall.SIGKILL)
 		if holder != nil && holder.onlyTaskLeft() {
 			return known
 		}

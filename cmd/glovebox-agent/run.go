@@ -46,6 +46,11 @@ type run struct {
 	// limitControl, of one that has them.
 	control      *os.File
 	limitControl bool
+	// server, if set, makes the process, and args are what it is told behind those of argv.
+	server *forkServer
+	args   []string
+	// forks is for a fork server: it keeps the right to take other ids.
+	forks bool
 	// dir is where it is started; "" is the job's directory. mark is one more cgroup that it joins, by its directory; "" is none.
 	dir, mark string
 }
@@ -113,7 +118,11 @@ func (r *run) do() (ending, error) {
 		main <- mainExit{}
 	}
 	used := make(chan usage, 1)
-	go reap(r.process.pid, r.process.holder, main, used)
+	if r.server != nil {
+		go r.server.awaitEnd(r.testID, main, used)
+	} else {
+		go reap(r.process.pid, r.process.holder, main, used)
+	}
 	watched := watchGroup(r.process.group, watchLimits{
 		memory: memoryLimit, cpu: before.cpu + cpuLimit(r.limits), processes: maxProcesses(r.limits.Processes),
 		holder: r.process.holder, holderLimit: before.memory + maxHeldMemory,
@@ -125,9 +134,12 @@ func (r *run) do() (ending, error) {
 	end.Cause = cause
 	wall := time.Since(began)
 	over := watched.finish() // before memory is freed: gVisor counts none meanwhile
-	total := killUntilGone(used, ended.used, r.process.holder)
+	total := killUntilGone(r.signalAll, used, ended.used, r.process.holder)
 	if r.shared == nil {
 		r.process.group.close()
+	}
+	if r.server != nil && r.server.failure != nil {
+		return ending{}, r.server.failure
 	}
 	over.cpu, total.cpu = over.cpu-before.cpu, total.cpu-before.cpu
 	if err := errors.Join(noWriters(pipes.stdout), noWriters(pipes.stderr)); err != nil {
@@ -192,7 +204,16 @@ func (r *run) startProcess() (_ process, failure *execFailure, err error) {
 	if err != nil {
 		return process{}, nil, err
 	}
-	pid, failure, err := r.start(g, p)
+	var pid int
+	if r.server != nil {
+		if pid, err = r.server.fork(r, p); err != nil { // no code of the job was run
+			r.server.discard()
+			r.server = nil
+		}
+	}
+	if r.server == nil {
+		pid, failure, err = r.start(g, p)
+	}
 	p.closeJobSide()
 	if err != nil {
 		killAll()
@@ -222,11 +243,20 @@ func (r *run) wait(main <-chan mainExit, stop <-chan agentwire.Cause) (mainExit,
 		case <-r.killed:
 			cause = agentwire.Killed
 		case signal := <-r.signals:
-			_ = syscall.Kill(-1, signal) // ESRCH: there is none
+			r.signalAll(signal)
 		}
 	}
-	killAll()
+	r.signalAll(syscall.SIGKILL)
 	return <-main, cause
+}
+
+// signalAll sends a signal to every process of the run.
+func (r *run) signalAll(signal syscall.Signal) {
+	if r.server != nil {
+		_ = signalUser(r.testID, signal) // ESRCH: there is none
+		return
+	}
+	_ = syscall.Kill(-1, signal)
 }
 
 // exitOf returns the exit code as a shell has it, and the signal's name.

@@ -140,7 +140,7 @@ func programsMemory() (int64, error) {
 }
 
 // restore makes all as it was before the run of that user.
-func (s stock) restore(id uintptr, t *stocktaker) error {
+func (s *stock) restore(id uintptr, t *stocktaker) error {
 	if hostKernel { // there the program's user owns the directories themselves, too
 		if err := openUp(scratch...); err != nil {
 			return err
@@ -169,18 +169,22 @@ func openUp(dirs ...string) error {
 }
 
 // await waits until there is no more than there was. gVisor frees memory shortly after the file or the
-// process that had it; until then it would count as the next run's. Memory alone is not worth a sandbox.
-func (t *stocktaker) await(s stock) error {
+// process that had it; until then it would count as the next run's. Memory alone is not worth a sandbox: what is still
+// there when it is late has come to stay, and no later run waits for it.
+func (t *stocktaker) await(s *stock) error {
 	for patience := patientFor(settleTime); ; time.Sleep(pollInterval) {
 		now, err := t.take()
 		if err != nil {
 			return err
 		}
-		left, late := now.beyond(s), patience.isOver()
+		left, late := now.beyond(*s), patience.isOver()
 		switch {
 		case left != "" && late:
 			return fmt.Errorf("a run has left %s", left)
-		case left == "" && (late || now.memory <= s.memory+memorySlack):
+		case left == "" && now.memory <= s.memory+memorySlack:
+			return nil
+		case left == "" && late:
+			s.memory = now.memory
 			return nil
 		}
 	}

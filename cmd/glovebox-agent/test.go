@@ -45,7 +45,7 @@ func (s *session) queueTest() error {
 }
 
 // runTests runs the program on each test that comes. Between two of them there are no processes but
-// this one, nothing is left in any directory that a program can write to, nor of what needs no name, and
+// this one and the fork server, if there is one, nothing is left in any directory that a program can write to, nor of what needs no name, and
 // the next one has another uid. Objects for communication between processes, which would be left, are
 // refused to all. A test is asked for when all of that is so; if it can't be made so, the session ends.
 // sockets is how many there were before the compile step.
@@ -69,9 +69,16 @@ func (s *session) runTests(start agentwire.Start, counter *stocktaker, sockets i
 		defer g.close()
 		all, counter.memory = &g, g.memory
 	}
+	var server *forkServer
+	if start.Forks != nil && !hostKernel {
+		server, _ = startForkServer(start, all) // it is best effort, as preloading is; ignore why it failed
+	}
 	clean, err := counter.take()
 	if err != nil {
 		return err
+	}
+	if server != nil {
+		clean.memory += server.allowed / 4 // of what it shares with a child, the server writes to some, and keeps its copies
 	}
 	id := uintptr(firstTestID)
 	if hostKernel { // there is one user
@@ -100,7 +107,7 @@ func (s *session) runTests(start agentwire.Start, counter *stocktaker, sockets i
 		if !ok {
 			break
 		}
-		if err := s.runTest(start, t, id, streams, all); err != nil {
+		if err := s.runTest(start, t, id, streams, all, server.forTest()); err != nil {
 			return fmt.Errorf("run on a test: %w", err)
 		}
 		if err := clean.restore(id, counter); err != nil {
@@ -115,7 +122,7 @@ func (s *session) runTests(start agentwire.Start, counter *stocktaker, sockets i
 	return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 }
 
-func (s *session) runTest(start agentwire.Start, t test, id uintptr, streams pipes, all *group) error {
+func (s *session) runTest(start agentwire.Start, t test, id uintptr, streams pipes, all *group, server *forkServer) error {
 	stderr := s.stream(agentwire.TypeStderr, start)
 	stderr.most, stderr.truncate = agentwire.StderrOfTest(start.StderrKB), true
 	stdin := t.sealed
@@ -126,10 +133,14 @@ func (s *session) runTest(start agentwire.Start, t test, id uintptr, streams pip
 		}
 		defer t.feed.close()
 	}
-	return s.finish(run{
+	r := run{
 		name: testsGroup, shared: all, streams: &streams, argv: slices.Concat(start.Command, t.args), env: start.Env, limits: start.Limits,
 		stdin: stdin, killed: s.killed, signals: s.signals, testID: id, noIPC: true, mergeStderr: start.MergeStderr,
 		stdout: s.stream(agentwire.TypeStdout, start), stderr: stderr,
 		started: func() error { return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}) },
-	})
+	}
+	if server != nil {
+		r.server, r.args, r.extraMemory = server, t.args, server.allowed
+	}
+	return s.finish(r)
 }

@@ -35,6 +35,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 			w.Preloads[r.Image()] = podman.Preload{
 				Command: command, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words,
 				SnapshotEnv: r.Preload.SnapshotEnvironment(r.Env), SnapshotWords: r.Preload.SnapshotWords,
+				Forks: r.Preload.Forks,
 			}
 		}
 	}

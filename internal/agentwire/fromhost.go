@@ -160,6 +160,8 @@ func (h *FromHost) finishStart() error {
 		return violation("start has %d KiB of stderr, and is for no tests, or beyond reason", h.Start.StderrKB)
 	case h.Start.Tests && h.Start.PreparedMB > 0:
 		return violation("start is for tests and a prepared process")
+	case h.Start.Forks != nil && (!h.Start.Tests || len(h.Start.Compile) > 0 || h.Start.Forks.MemoryMB <= 0 || h.Start.Forks.MemoryMB > maxMB):
+		return violation("start is for a process that makes others, and for no tests, with a compile step, or without its memory")
 	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):
 		return violation("start is for a prepared process, and for what must be set before a process starts")
 	case h.Start.PreparedMB < 0 || h.Start.PreparedMB > maxMB || h.Start.PreparedMB > 0 && len(h.Prepare.Command) == 0:

@@ -71,6 +71,8 @@ type Start struct {
 	Interactive bool `json:"interactive,omitempty"`
 	// Tests: after Go the program waits to be run on tests, each of which follows it.
 	Tests bool `json:"tests,omitempty"`
+	// Forks, with Tests: the command is started once, and makes the process of each test. nil: each test starts it.
+	Forks *Forks `json:"forks,omitempty"`
 	// StderrKB, with Tests, is how much of each run's stderr is sent, KiB. 0: [MaxTestStderr].
 	StderrKB int64 `json:"stderr_kb,omitempty"`
 	// Session: the command is an interpreter that gets code in turns, and keeps its state from one to the next.
@@ -79,6 +81,14 @@ type Start struct {
 	Become []string `json:"become,omitempty"`
 	// Languages are the commands of a session's other interpreters, by the names by which turns ask for them.
 	Languages map[string][]string `json:"languages,omitempty"`
+}
+
+// Forks is how a command is started that makes the processes of tests: runtimes/README.md says what it has to do then.
+type Forks struct {
+	// Words are those of the runtime's words that the program has in it.
+	Words []string `json:"words,omitempty"`
+	// MemoryMB, MiB, is what it may hold beside a test's limits.memory_mb.
+	MemoryMB int64 `json:"memory_mb"`
 }
 
 // Test begins one run of the program. What it reads from stdin follows.

@@ -16,15 +16,15 @@ import sys
 
 _before = sys.modules.keys() - {__name__}
 
-import atexit
 import ctypes
-import gc
 import io
 import json
 import os
 import resource
 import signal
 import socket
+
+import glovebox_prepare as prepare
 
 # What libraries in C read of the environment, and programs before Python's own.
 # What Python code reads is noted as it does.
@@ -33,39 +33,7 @@ _READ_IN_C = (
     "MPL", "NLSPATH", "NPY_", "NUMEXPR_", "NUMPY_", "OMP_", "OPENBLAS_", "OPENSSL_", "PATH", "PYTHON", "SSL_", "TMP", "TZ",
 )
 _CLONE_VM, _CLONE_PARENT = 0x100, 0x8000
-_MOST_FILES = 1000
 _MOST_TOLD = 64 << 10  # bytes, the agent's maxHandover
-
-
-class _Notes:
-    """Notes what imports look for: variables, and modules that are not there."""
-
-    def __init__(self):
-        self.variables = set()
-        self.missing = set()
-        self.taken = set()  # names that no module of a program can have
-
-    def __enter__(self):
-        get = self._get = os._Environ.__getitem__
-
-        def get_and_note(environ, name):
-            self.variables.add(name)
-            return get(environ, name)
-
-        os._Environ.__getitem__ = get_and_note
-        sys.meta_path.append(self)
-        return self
-
-    def __exit__(self, *_):
-        os._Environ.__getitem__ = self._get
-        sys.meta_path.remove(self)
-
-    def find_spec(self, name, path=None, target=None):
-        self.missing.add(_top(name))
-
-
-def _top(name):
-    return name.partition(".")[0]
 
 
 def _import(more):
@@ -112,35 +80,12 @@ def _refusal(told, notes):
     for name in env.keys() | os.environ.keys():
         if env.get(name) != os.environ.get(name) and (name in notes.variables or name.startswith(_READ_IN_C)):
             return f"it has another {name}"
-    files = 0
-    for _, directories, names in os.walk("."):
-        for name in directories + names:
-            if _top(name) in notes.taken:
-                return f"it has a {name} of its own"
-            files += 1
-            if files > _MOST_FILES:
-                return "it has many files"
-    return None
-
-
-def _draw_anew():
-    """Seeds what was seeded before: many sandboxes may go on from one snapshot of this process.
-    What asks the kernel each time (os.urandom, secrets, uuid4) needs nothing.
-    """
-    for name, function in (("random", "seed"), ("numpy.random", "seed"), ("sympy.core.random", "seed")):
-        if name in sys.modules:
-            getattr(sys.modules[name], function)()
-    if "tempfile" in sys.modules:
-        sys.modules["tempfile"]._name_sequence = None
-    if "sympy" in sys.modules:  # it numbers its dummies from here
-        dummy = sys.modules["sympy"].Dummy
-        dummy._prng.seed()
-        dummy._base_dummy_index = dummy._prng.randint(10**6, 9 * 10**6)
+    return prepare.has_taken(notes)
 
 
 def _become(told, stdin):
     """Gives this process everything that is the program's."""
-    _draw_anew()
+    prepare.draw_anew()
     for name, value in told["limits"].items():
         resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
     for name in os.environ.keys() - told["env"].keys():
@@ -148,43 +93,8 @@ def _become(told, stdin):
     os.environ.update(told["env"])
     sys.argv[1:] = sys.orig_argv[2:] = told["args"]
     if stdin:
-        os.dup2(stdin[0], 0)
-        os.close(stdin[0])
-        encoding, errors = sys.stdin.encoding, sys.stdin.errors
-        binary = open(0, "rb", closefd=False)  # as the interpreter makes it
-        binary.raw.name = "<stdin>"
-        sys.stdin = sys.__stdin__ = io.TextIOWrapper(binary, encoding, errors, "\n")
-        sys.stdin.mode = "r"
-    logging = sys.modules.get("logging")
-    if logging:  # it counts from its import
-        import time
-
-        logging._startTime = time.time_ns()
-
-
-def _leave_quickly():
-    """Keeps what was imported here from being taken to pieces at the end, for 100 ms.
-
-    It is the last thing that a program does at its exit. Modules that are in no table are
-    left alone then; what the program itself made goes as ever.
-    """
-    if len(sys._current_frames()) > 1:
-        return  # a thread may still import one of them
-    for name in _kept:
-        sys.modules.pop(name, None)
-
-
-def _freeze():
-    """Keeps the garbage collector from looking at all this again, but for __main__'s
-    names: what a program has there must be found, and destroyed, at its end. A dictionary
-    that is empty is not the collector's.
-    """
-    main = sys.modules["__main__"].__dict__
-    names = dict(main)
-    main.clear()
-    gc.collect()
-    gc.freeze()
-    main.update(names)
+        prepare.read_from(stdin[0])
+    prepare.start_clocks()
 
 
 def _files():
@@ -219,18 +129,18 @@ def _keep_memory():
 
 
 def _wait(control):
-    atexit.register(_leave_quickly)
+    prepare.end_quickly()
     more = os.environ.pop("GLOVEBOX_PRELOAD_IMPORTS", "").split()
     try:
-        with _Notes() as notes:
+        with prepare.Notes() as notes:
             _import(more)
         keeper = _keep_memory()
     except Exception as error:
         control.send(repr(error)[:500].encode(errors="replace"))
         os._exit(1)
-    _kept.update((name, sys.modules[name]) for name in sys.modules.keys() - _before)
-    notes.taken = notes.missing | {_top(name) for name in sys.modules}
-    _freeze()
+    prepare.keep(_before)
+    notes.take()
+    prepare.freeze()
     control.send((f"prepared\nkeeper {keeper}\n" + _files()).encode(errors="surrogateescape"))
     message, stdin, _, _ = socket.recv_fds(control, _MOST_TOLD, 1)
     if not message:
@@ -248,6 +158,5 @@ def _wait(control):
     control.close()
 
 
-_kept = {}
 _stack = None  # the keeper's
 _wait(socket.socket(fileno=int(os.environ.pop("GLOVEBOX_PRELOAD"))))

@@ -7,7 +7,8 @@
 cp -a s3/glovebox/. /var/lib/versitygw/glovebox/
 glovebox runtimes pull node 2>&1 || fail "glovebox runtimes pull node: exit $?"
 cp /etc/glovebox/worker.env /root/worker.env
-printf 'GLOVEBOX_WARM=1\nGLOVEBOX_SNAPSHOTS=always\nGLOVEBOX_METRICS_ADDR=127.0.0.1:8438\nGLOVEBOX_SESSION_PAUSE_MB=500\nGLOVEBOX_SESSION_PAUSE_AFTER_SECONDS=5\n' >>/etc/glovebox/worker.env
+# Its memory is what has room for Node's snapshot.
+printf 'GLOVEBOX_CONCURRENCY=2\nGLOVEBOX_MEMORY_MB=3200\nGLOVEBOX_WARM=1\nGLOVEBOX_SNAPSHOTS=always\nGLOVEBOX_METRICS_ADDR=127.0.0.1:8438\nGLOVEBOX_SESSION_PAUSE_MB=500\nGLOVEBOX_SESSION_PAUSE_AFTER_SECONDS=5\n' >>/etc/glovebox/worker.env
 systemctl restart glovebox-worker
 check "api and worker are ready" await api_is_ready bash node
 snapshots() { curl -fsS http://127.0.0.1:8438/snapshots; }

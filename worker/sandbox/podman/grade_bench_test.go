@@ -1,12 +1,43 @@
 package podman_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
+
+// BenchmarkForkedTests is one submission with 20 tests in Python, whose processes one interpreter makes, beside one each of which starts
+// its own: "ratio" is how many times as long the latter takes.
+func BenchmarkForkedTests(b *testing.B) {
+	for _, module := range []string{"sys", "numpy", "pandas", "matplotlib.pyplot"} {
+		b.Run(module, func(b *testing.B) {
+			pooled := forking(b, "bench-forked-"+module)
+			p := program("import "+module+"\nprint(int(input()) * 2)", asJobOf(pythonRuntime(b)))
+			grade := func(forked bool) time.Duration {
+				began := time.Now()
+				_, got := gradeIn(b, pooled, forked, p, nil, slices.Repeat([]string{"21\n"}, 20)...)
+				for _, run := range got {
+					if run.stdout != "42\n" {
+						b.Fatalf("got %+v", run)
+					}
+				}
+				return time.Since(began)
+			}
+			grade(true)
+			var forked, started time.Duration
+			for b.Loop() {
+				forked += grade(true)
+				started += grade(false)
+			}
+			b.ReportMetric(forked.Seconds()*1000/float64(b.N*20), "ms/test")
+			b.ReportMetric(started.Seconds()*1000/float64(b.N*20), "ms/started-test")
+			b.ReportMetric(float64(started)/float64(forked), "ratio")
+		})
+	}
+}
 
 // BenchmarkGrade is one submission with 100 tests, beside 100 submissions with one test each, in sandboxes that
 // were started before: "ratio" is how many times as long the latter take.

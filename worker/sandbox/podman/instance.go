@@ -265,7 +265,8 @@ func (p *Sandboxes) planOf(ctx context.Context, program sandbox.Program) plan {
 // use runs the program in the sandbox, and in others where it is a session that is paused.
 func (p *Sandboxes) use(ctx context.Context, w *instance, program sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
 	task := session.Task{Program: program, Sink: sink, Preloaded: w.preload != preloadFailed && w.plan.preloads(program)}
-	if w.preload != preloadNone { // the sandbox may hold that, whatever becomes of the preload
+	task.Forks = w.plan.forks(program)
+	if w.preload != preloadNone || task.Forks != nil { // the sandbox may hold that, whatever becomes of the preload
 		task.PreloadMB = w.plan.preloadMB()
 	}
 	if task.Preloaded && program.Turns != nil {

@@ -29,6 +29,8 @@ type Preload struct {
 	// of programs for which it pays to go on from that, not from a process that was started in Env.
 	SnapshotEnv   map[string]string
 	SnapshotWords []string
+	// Forks: where a program has tests, the command can make the process of each.
+	Forks bool
 	// NoSnapshot lets no snapshot be made of it: there is no room for that.
 	NoSnapshot bool
 }
@@ -86,6 +88,24 @@ func (p plan) preloads(program sandbox.Program) bool {
 	}
 	n := len(p.preload.Command)
 	return len(program.Command) >= n && slices.Equal(program.Command[:n], p.preload.Command)
+}
+
+// forks is how the program's command is started once for all its tests; nil where each has to start it.
+func (p plan) forks(program sandbox.Program) *agentwire.Forks {
+	if p.preload == nil || !p.preload.Forks || !program.ForkTests || program.Tests == nil || len(program.Compile) > 0 {
+		return nil
+	}
+	n := len(p.preload.Command)
+	if len(program.Command) < n || !slices.Equal(program.Command[:n], p.preload.Command) {
+		return nil
+	}
+	f := agentwire.Forks{MemoryMB: p.preload.MemoryMB}
+	for _, word := range slices.Concat(p.preload.Words, p.preload.SnapshotWords) {
+		if mentions(program, []string{word}) {
+			f.Words = append(f.Words, word)
+		}
+	}
+	return &f
 }
 
 // maxWordsIn is how much of a file is looked through for words, bytes: imports come first.

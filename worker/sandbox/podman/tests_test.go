@@ -82,8 +82,7 @@ func TestTests(t *testing.T) {
 	t.Parallel()
 	short := limits(job.Limits{WallMS: 15_000, CPUMS: 8000, MemoryMB: 128, OutputKB: 16})
 	ample := limits(job.Limits{WallMS: 60_000, CPUMS: 60_000, MemoryMB: 128, OutputKB: 16}) // no time ends them on a slow machine
-	for name, p := range map[string]sandbox.Program{
-		"python": program(`
+	inPython := program(`
 import sys, os
 what = sys.stdin.readline().strip()
 if what == "loop":
@@ -99,7 +98,10 @@ if what == "exit": sys.exit(3)
 if what == "abort": os.abort()
 if what == "stderr": sys.stderr.write("y" * 300000)
 print(what)
-`, short),
+`, short)
+	for name, p := range map[string]sandbox.Program{
+		"python":        inPython,
+		"python forked": inPython,
 		"bash": bash(`
 read what
 case $what in
@@ -137,11 +139,19 @@ int main(void) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			run := grade
+			if name == "python forked" {
+				asJobOf(pythonRuntime(t))(&p)
+				forks := forking(t, "forked-outcomes")
+				run = func(_ testing.TB, p sandbox.Program, inputs ...string) (sandbox.Outcome, []testRun) {
+					return gradeIn(t, forks, true, p, nil, inputs...)
+				}
+			}
 			inputs := []string{"a", "loop", "b", "sleep", "c"}
-			o, got := grade(t, p, inputs...)
+			o, got := run(t, p, inputs...)
 			ample(&p)
 			others := []string{"flood", "memory", "exit", "d", "abort", "stderr", "e"}
-			o2, got2 := grade(t, p, others...)
+			o2, got2 := run(t, p, others...)
 			if o.Status != job.Succeeded || o.Lost || len(got) != len(inputs) || o2.Status != job.Succeeded || o2.Lost || len(got2) != len(others) {
 				t.Fatalf("got %+v, compile step %+v, after %d tests, want all %d; %+v after %d, want %d", o, o.Compile, len(got), len(inputs), o2, len(got2), len(others))
 			}

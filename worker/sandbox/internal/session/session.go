@@ -76,6 +76,8 @@ type Task struct {
 	PreloadMB int64
 	// Preloaded lets the program be the process that was preloaded.
 	Preloaded bool
+	// Forks, for a program with Tests, is how its command is started once for all of them. nil: each starts it.
+	Forks *agentwire.Forks
 	// Become is that process's command, for a program with Turns.
 	Become []string
 }
