@@ -15,7 +15,9 @@
 #include <cstring>
 #include <string>
 #include <vector>
+#include <ctime>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +118,18 @@ std::string beside(const char *name) {
 	return path.substr(0, path.rfind('/') + 1) + name;
 }
 
+// linger reads on until the submission has ended, up to a few seconds: it may wait for its input's end. A judge that sees
+// the submission crash before the checker's rejection takes it for that, as Codeforces does, which asks the checker last.
+void linger() {
+	const std::time_t most = std::time(nullptr) + 3;
+	char buffer[1 << 16];
+	pollfd in = {0, POLLIN, 0};
+	for (std::time_t now; (now = std::time(nullptr)) < most;) {
+		int ready = poll(&in, 1, static_cast<int>(most - now) * 1000);
+		if (ready <= 0 || read(0, buffer, sizeof buffer) <= 0) return;
+	}
+}
+
 __attribute__((constructor)) void validate(int argc, char **argv, char **) {
 	if (std::getenv(inner)) {
 		unsetenv(inner);
@@ -133,7 +147,7 @@ __attribute__((constructor)) void validate(int argc, char **argv, char **) {
 	if (out < 0) fail("make a file");
 	if (!talks) copy(0, out);
 	close(out);
-	std::string message, said, who = talks ? "interactor" : "checker";
+	std::string message, said, who = talks ? "interactor" : "checker"; // who has the word
 	int code = call("/proc/self/exe", talks, plain ? std::vector<std::string>{input, answer} : std::vector<std::string>{input, output, answer}, message);
 	if (plain && code > 1) code = -1;
 	if (checks && code == 0) {
@@ -146,6 +160,7 @@ __attribute__((constructor)) void validate(int argc, char **argv, char **) {
 	put(feedback + "judgemessage.txt", said + message);
 	int verdict = translate(code, message, feedback, mode);
 	if (verdict == failed) std::fprintf(stderr, "the %s exited with %d: %s\n", who.c_str(), code, message.c_str());
+	if (verdict == wrong && checks && who == "checker") linger();
 	_exit(verdict);
 }
 
