@@ -13,12 +13,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestGradeImports imports a problem of DMOJ and one of Polygon, in testdata/imports, and judges submissions by what
-// comes of it: Polygon's own, and those that lie beside DMOJ's.
+// TestGradeImports imports problems of DMOJ and Polygon, in testdata/imports, and judges submissions by what comes of
+// them: Polygon's own, and those that lie beside the problem.
 func TestGradeImports(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
-	for _, name := range []string{"dmoj", "polygon"} {
+	for name, limit := range map[string]string{"dmoj": "10s", "polygon": "10s", "dmoj-interactive": "3s", "dmoj-plain": "3s", "polygon-interactive": "3s"} {
 		t.Run(name, func(t *testing.T) {
 			archive, err := txtar.ParseFile("testdata/imports/" + name + ".txtar")
 			if err != nil {
@@ -37,7 +37,7 @@ func TestGradeImports(t *testing.T) {
 				}
 				return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 			}
-			if _, stderr, code := glovebox("problem", "import", "--time-limit", "10s", "--memory-mb", "256", src, made); code != 0 {
+			if _, stderr, code := glovebox("problem", "import", "--time-limit", limit, "--memory-mb", "256", src, made); code != 0 {
 				t.Fatalf("got exit code %d: %s", code, stderr)
 			}
 			unpackProblem(t, &txtar.Archive{Files: submissionsOf(archive)}, made, "")

@@ -242,6 +242,63 @@ func TestDialogInteractors(t *testing.T) {
 	}
 }
 
+// TestDialogLog: an interactor of testlib writes down what was said, and a checker judges that: commands call one after the
+// other. The checker is called only where the interactor accepts, and what it says is not what the program reads.
+func TestDialogLog(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	spec := job.Spec{
+		Runtime: "bash", Source: `read -r n; echo "$1"; [ "$2" != waits ] || cat; exit "${3:-0}"`, Groups: all, Limits: job.Limits{WallMS: 30_000, CPUMS: 4000, MemoryMB: 96},
+		Checker: &job.Checker{Kind: job.CheckTestlib, Interactive: true, Program: &job.CheckerProgram{
+			Runtime: "bash", Entrypoint: "interact.sh", Limits: job.Limits{WallMS: 20_000, MemoryMB: 128},
+			Files: []job.File{
+				{Name: "interact.sh", Content: `echo an interactor >&2
+read -r n <"$1"; echo "$n"; read -r got || exit 8
+case $got in *[!0-9]*) echo "wrong output format $got" >&2; exit 2 ;; fail) exit 3 ;; esac
+echo "$got" >"$2"
+`},
+				{Name: "check.sh", Content: `read -r got <"$2"; read -r want <"$3"
+if read -r more; then echo "the checker reads $more" >&2; exit 3; fi
+echo this is for nobody
+if [ "$got" = "$want" ]; then echo ok >&2; exit 0; fi
+if [ "$got" = 5 ]; then echo "points 2.5 nearly" >&2; exit 7; fi
+echo "wrong answer $got" >&2; exit 1
+`},
+			},
+			Commands: &job.Commands{Run: `bash interact.sh "$@" 2>/tmp/said || { code=$?; cat /tmp/said >&2; exit $code; }
+exec bash check.sh "$@" </dev/null >&2`},
+		}},
+	}
+	cases := []struct {
+		args []string
+		want job.Verdict
+		says string
+	}{
+		{[]string{"6"}, job.Accepted, "this is for nobody\nok\n"},
+		{[]string{"7"}, job.WrongAnswer, "this is for nobody\nwrong answer 7\n"},
+		{[]string{"x"}, job.WrongAnswer, "an interactor\nwrong output format x\n"},
+		{[]string{"6", "waits"}, job.Accepted, "this is for nobody\nok\n"},
+		{[]string{"6", "", "3"}, job.RunTimeError, ""},
+		{[]string{"x", "", "3"}, job.WrongAnswer, "an interactor\nwrong output format x\n"},
+	}
+	for i, c := range cases {
+		spec.Tests = append(spec.Tests, job.Test{Name: fmt.Sprint(i), Stdin: "12\n", Answer: "6\n", Args: c.args})
+	}
+	r := g.result(g.submit(spec))
+	if r.Status != job.Succeeded || len(r.Tests) != len(cases) {
+		t.Fatalf("got %s, %+v", r.Status, r.Error)
+	}
+	for i, c := range cases {
+		got := r.Tests[i]
+		if got.Verdict != c.want || got.JudgeMessage != c.says {
+			t.Errorf("%q: got %s, %q, want %s, %q", c.args, got.Verdict, got.JudgeMessage, c.want, c.says)
+		}
+		if strings.Contains(got.Interaction, "nobody") {
+			t.Errorf("%q: the program was told %q", c.args, got.Interaction)
+		}
+	}
+}
+
 // BenchmarkDialog is a program and an interactor that say a number to each other in turn, both in C: how often in a second.
 func BenchmarkDialog(b *testing.B) {
 	const times = 5000

@@ -79,6 +79,12 @@ func written(tb testing.TB, dir string) string {
 			content = []byte("programs/dmojcheckers.py\n")
 		case bytes.Equal(content, testlibWrapper):
 			content = []byte("programs/testlib.cpp\n")
+		case bytes.Equal(content, buildScript), bytes.Equal(content, runScript):
+			info, err := e.Info()
+			if err != nil || info.Mode()&0o100 == 0 {
+				tb.Errorf("%s can't be executed: %v", path, err)
+			}
+			content = []byte("programs/" + e.Name() + ".sh\n")
 		}
 		fmt.Fprintf(&out, "-- %s --\n%s", path, content)
 		return err
@@ -208,7 +214,20 @@ func TestImportRefuses(t *testing.T) {
 		"key twice":           {smallDMOJ, "archive: a.zip", "archive: a.zip\narchive: b.zip", "init.yml: archive: is there more than once"},
 		"Python":              {smallDMOJ, "test_cases:", "test_cases++: |\n  range(3)\ntest_cases:", "is computed by Python"},
 		"custom judge":        {smallDMOJ, "archive: a.zip", "archive: a.zip\ncustom_judge: judge.py", "init.yml: custom_judge: is a grader in Python"},
-		"interactor":          {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: x.cpp}", "init.yml: interactive: is an interactor"},
+		"no interactor":       {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: x.cpp}", "init.yml: interactive.files[0]: there is no file x.cpp"},
+		"interactor's files":  {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {lang: CPP17}", "init.yml: interactive.files: is missing: want the sources of an interactor"},
+		"interactor's list":   {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: [outside.cpp]", "init.yml: interactive: want a map"},
+		"interactor's paths":  {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: {a: b}}", "init.yml: interactive.files: want a path, or a list of paths"},
+		"many sources":        {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: [" + strings.Repeat("a, ", 101) + "]}", "init.yml: interactive.files: has 101 entries; up to 100 are read"},
+		"interactor outside":  {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: ../x.cpp}", "init.yml: interactive.files[0]: want a path inside"},
+		"interactor, Python":  {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: outside.cpp, lang: PY3}", "init.yml: interactive.lang: want C++, such as CPP17, for an interactor; other languages are not imported (got PY3)"},
+		"interactor, COCI":    {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: outside.cpp, type: coci}", "init.yml: interactive.type: want testlib or default for an interactor; other types are not imported (got coci)"},
+		"interactor's words":  {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: outside.cpp, args_format_string: '{answer_file}'}", "init.yml: interactive.args_format_string: can't be imported for an interactor"},
+		"interactor, a case":  {smallDMOJ, "points: 1", "points: 1, interactive: {files: outside.cpp}", "init.yml: test_cases[0].interactive: is for the whole problem"},
+		"interactor, no C++":  {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: 1.in}", "init.yml: interactive.files[0]: want a source or a header in C++"},
+		"interactor, headers": {smallDMOJ + "-- x.h --\n", "archive: a.zip", "archive: a.zip\ninteractive: {files: x.h}", "init.yml: interactive.files: has no source in C++ (x.h)"},
+		"a script":            {smallDMOJ + "-- build --\n", "archive: a.zip", "archive: a.zip\ninteractive: {files: [outside.cpp, build]}", "init.yml: interactive.files[1]: want a source or a header in C++"},
+		"talks a lot":         {smallDMOJ, "archive: a.zip", "archive: a.zip\ninteractive: {files: outside.cpp}\noutput_limit_length: 8388609", "init.yml: output_limit_length: want a number of bytes from 1 to 8388608 (got 8388609)"},
 		"generator":           {smallDMOJ, "points: 1", "points: 1, generator: gen.cpp", "init.yml: test_cases[0].generator: makes tests by a program"},
 		"signature":           {smallDMOJ, "archive: a.zip", "archive: a.zip\nsignature_grader: {entry: a.cpp}", "put its files into include/cpp/"},
 		"files of its own":    {smallDMOJ, "archive: a.zip", "archive: a.zip\nfile_io: {}", "init.yml: file_io: has programs read"},
@@ -235,7 +254,13 @@ func TestImportRefuses(t *testing.T) {
 		"entities":            {smallPolygon, `<problem short-name="a">`, `<!DOCTYPE p [<!ENTITY a "&b;&b;">]><problem short-name="&a;">`, "problem.xml: is no description of a problem"},
 		"files of its own, P": {smallPolygon, `input-file=""`, `input-file="in.txt"`, "problem.xml: judging: has programs read and write files"},
 		"run twice":           {smallPolygon, `output-file=""`, `output-file="" run-count="2"`, "problem.xml: judging.run-count: want 1"},
-		"interactor, P":       {smallPolygon, "<assets>", "<assets><interactor/>", "problem.xml: assets.interactor"},
+		"interactor, P":       {smallPolygon, "<assets>", "<assets><interactor/>", "problem.xml: assets.interactor.source.type: want an interactor of testlib in C++, such as cpp.g++17 (got )"},
+		"interactor, Java":    {smallPolygon, "<assets>", `<assets><interactor><source path="check.cpp" type="java11"/></interactor>`, "problem.xml: assets.interactor.source.type: want an interactor of testlib in C++, such as cpp.g++17 (got java11)"},
+		"no interactor, P":    {smallPolygon, "<assets>", `<assets><interactor><source path="talk.cpp" type="cpp.g++17"/></interactor>`, "problem.xml: assets.interactor.source.path: there is no file talk.cpp"},
+		"interactor out, P":   {smallPolygon, "<assets>", `<assets><interactor><source path="../talk.cpp" type="cpp.g++17"/></interactor>`, "problem.xml: assets.interactor.source.path: want a path inside"},
+		"two interactors":     {smallPolygon, "<assets>", "<assets><interactor/><interactor/>", "problem.xml: assets.interactor: want one at most (got 2)"},
+		"interactor twice":    {smallPolygon, "<assets>", `<assets><interactor><source path="check.cpp" type="cpp.g++17"/><runs><run>1</run><run>2</run></runs></interactor>`, "problem.xml: assets.interactor.runs: want the run 1 alone: problems whose programs are run more than once are not imported (got 1, 2)"},
+		"strategy":            {smallPolygon, "<assets>", "<assets><strategy/>", "problem.xml: assets.strategy: programs that say"},
 		"scorer":              {smallPolygon, "<assets>", "<assets><scorer/>", "problem.xml: assets.scorer"},
 		"no testset":          {smallPolygon, `<testset name="tests">`, `<testset name="a"/><testset name="b">`, "problem.xml: judging.testset: want one called tests"},
 		"no time":             {smallPolygon, "<time-limit>1000</time-limit>", "", "problem.xml: judging.testset.time-limit: want a number"},

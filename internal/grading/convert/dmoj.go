@@ -24,6 +24,8 @@ type dmoj struct {
 	archive fs.FS // nil: it has none
 	entries []dmojEntry
 	points  float64 // of an entry that says nothing
+	// interactor is the program that talks to submissions; nil: they read their input.
+	interactor *dmojSources
 }
 
 // dmojEntry is one of test_cases: a case, or a batch, of which all or nothing counts.
@@ -52,7 +54,7 @@ type dmojSettings struct {
 var dmojRefused = map[string]string{
 	"custom_judge":     "is a grader in Python that runs inside the judge: write an output validator for the package",
 	"grader":           "is a grader in Python that runs inside the judge: write an output validator for the package",
-	"interactive":      "is an interactor: interactive problems are not imported",
+	"interactive":      "is for the whole problem: want it outside of test_cases",
 	"signature_grader": "compiles a grader with each submission: put its files into include/cpp/ of a package",
 	"generator":        "makes tests by a program: run it, put what it makes into files, and name these by in and out",
 	"generator_args":   "makes tests by a program: run it, put what it makes into files, and name these by in and out",
@@ -83,7 +85,12 @@ func (p *problem) readDMOJ() error {
 	if err := d.readRoot(root); err != nil {
 		return err
 	}
-	if err := d.choose(); err != nil {
+	if d.interactor != nil {
+		err = d.talk()
+	} else {
+		err = d.choose()
+	}
+	if err != nil {
 		return err
 	}
 	d.group()
@@ -109,13 +116,26 @@ func (d *dmoj) readRoot(root map[string]*yaml.Node) error {
 		d.archive = files
 		d.archives = append(d.archives, closer)
 	}
+	if interactor := root["interactive"]; interactor != nil {
+		if err := d.readInteractor(interactor); err != nil {
+			return err
+		}
+		if root["checker"] != nil {
+			d.warnf("the checker is left out: the interactor decides")
+		}
+		delete(root, "interactive")
+	}
 	if limit := root["output_limit_length"]; limit != nil {
 		var bytes int64
 		if err := dmojValue(limit, "output_limit_length", "a number of bytes", &bytes); err != nil {
 			return err
 		}
-		if bytes < 1 || bytes > 1<<40 {
-			return faultf(dmojFile, "output_limit_length", "want a number of bytes from 1 to %d (got %d)", int64(1)<<40, bytes)
+		most := int64(1) << 40
+		if d.interactor != nil {
+			most = job.MaxDialogBytes
+		}
+		if bytes < 1 || bytes > most {
+			return faultf(dmojFile, "output_limit_length", "want a number of bytes from 1 to %d (got %d)", most, bytes)
 		}
 		d.outputMB = (bytes + 1<<20 - 1) >> 20
 	}
@@ -184,6 +204,7 @@ func (d *dmoj) settings(m map[string]*yaml.Node, key string, s dmojSettings, kno
 			s.points = points
 		case name == "binary_data":
 			err = dmojValue(node, at, "true or false", &s.binary)
+		case name == "checker" && d.interactor != nil: // no verdict depends on it
 		case name == "checker":
 			s.checker, err = readDMOJChecker(node, at)
 		case dmojRefused[name] != "":
@@ -272,7 +293,7 @@ func (d *dmoj) readCase(m map[string]*yaml.Node, key string, around dmojSettings
 		return c, s, err
 	}
 	c.checker = s.checker
-	if m["out"] == nil {
+	if m["out"] == nil && d.interactor == nil {
 		return c, s, faultf(dmojFile, key+".out", "is missing: the path of the answer")
 	}
 	for name, into := range map[string]*data{"in": &c.in, "out": &c.out} {

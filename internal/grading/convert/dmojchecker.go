@@ -3,9 +3,7 @@ package convert
 import (
 	"bytes"
 	_ "embed"
-	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 
@@ -20,7 +18,7 @@ type dmojChecker struct {
 	// own are what its tests' files say, once it is known how all tests are checked; nil where they say nothing.
 	own []string
 
-	sources []string // of bridged: the program's files
+	program dmojSources // of bridged
 }
 
 // dmojProgram judges as those checkers do that the default output validator isn't exactly like.
@@ -67,7 +65,9 @@ func readDMOJChecker(n *yaml.Node, key string) (dmojChecker, error) {
 		}
 	}
 	if c.name == "bridged" {
-		return c, c.readBridged(args)
+		var err error
+		c.program, err = readDMOJSources(args, key+".args", "a bridged checker", testlibType)
+		return c, err
 	}
 	allowed, known := dmojArgs[c.name]
 	if !known {
@@ -100,47 +100,6 @@ func readDMOJChecker(n *yaml.Node, key string) (dmojChecker, error) {
 	}
 	delete(c.args, "pe_allowed") // it is about a message
 	return c, nil
-}
-
-// readBridged reads a checker that is a program.
-func (c *dmojChecker) readBridged(args map[string]*yaml.Node) error {
-	at := func(name string) string { return joined(c.key+".args", name) }
-	kind, lang := "default", ""
-	for name, node := range args {
-		var err error
-		switch name {
-		case "type":
-			err = dmojValue(node, at(name), "the type of a bridged checker", &kind)
-		case "lang":
-			err = dmojValue(node, at(name), "a language", &lang)
-		case "files":
-			if node.Kind == yaml.ScalarNode {
-				c.sources = []string{node.Value}
-			} else {
-				err = dmojValue(node, at(name), "a path, or a list of paths", &c.sources)
-			}
-		case "time_limit", "memory_limit", "compiler_time_limit", "feedback", "cached":
-		default:
-			err = faultf(dmojFile, at(name), "can't be imported for a bridged checker")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if kind != "testlib" {
-		return faultf(dmojFile, at("type"), "want testlib, the one type that is imported (got %s)", clip(kind))
-	}
-	if len(c.sources) == 0 {
-		return faultf(dmojFile, at("files"), "is missing: the checker's sources")
-	}
-	if lang != "" && !isCPP(lang) {
-		return faultf(dmojFile, at("lang"), "want C++, which testlib.h is (got %s)", clip(lang))
-	}
-	return nil
-}
-
-func isCPP(lang string) bool {
-	return slices.Contains([]string{"CPP", "CPP03", "CPP11", "CPP14", "CPP17", "CPP20", "CPP23"}, lang)
 }
 
 // words are the arguments of dmojProgram that stand for the checker.
@@ -228,24 +187,15 @@ func (d *dmoj) program(cases []*dmojCase) error {
 
 // bridge takes a checker along that is written with testlib.h.
 func (d *dmoj) bridge(cases []*dmojCase) error {
-	first := cases[0].checker
-	files := map[string]data{}
+	first := cases[0].checker.program
 	for _, c := range cases {
-		if !slices.Equal(c.checker.sources, first.sources) {
+		if !slices.Equal(c.checker.program.files, first.files) {
 			return faultf(dmojFile, c.key+".checker", "is another program than that of other cases: a package has one output validator")
 		}
 	}
-	for i, source := range first.sources {
-		found, err := d.find(source, fmt.Sprintf("%s.args.files[%d]", first.key, i), true)
-		if err != nil {
-			return err
-		}
-		files[path.Base(source)] = found
-	}
-	if there, err := d.exists("testlib.h"); err != nil {
+	files, err := d.sources(first)
+	if err != nil {
 		return err
-	} else if there && files["testlib.h"].files == nil {
-		files["testlib.h"] = data{files: d.FS, path: "testlib.h"}
 	}
 	return d.wrap(files, partly)
 }

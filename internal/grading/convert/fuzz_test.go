@@ -79,6 +79,8 @@ func FuzzDMOJ(f *testing.F) {
 		string(files[dmojFile].Data), "archive: a.zip", "archive: a.zip\ntest_cases: {case_points: [3]}",
 		"a: &a [x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\ntest_cases: [*c, *c]", "test_cases: &a [*a]", "a: &a {<<: *a}", "archive: ../a.zip",
 		"archive: a.zip\nchecker: &c {name: floats, args: {precision: 3}}\ntest_cases: [{batched: [{in: 1.in, out: 1.out, checker: *c}], points: 0}, {in: 1.in, out: 1.out}]",
+		"archive: a.zip\ninteractive: {files: check.cpp, type: testlib, lang: CPP20}\nchecker: linecount\ntest_cases: [{in: 1.in, points: 3}, {batched: [{}], points: 2}]",
+		"archive: a.zip\ninteractive: &a {files: [check.cpp, *a]}", "archive: a.zip\ninteractive: &a {files: *a}", "interactive: {files: {check.cpp: 1}, type: [x]}",
 		"archive: a.zip\ntest_cases: {input_format: '(?P<case>.)(?P<batch>.)?', output_format: '(?P<case>.)'}",
 	} {
 		f.Add([]byte(seed))
@@ -96,6 +98,8 @@ func FuzzPolygon(f *testing.F) {
 	f.Add([]byte(strings.Replace(seed, `cmd="gen 1"`, `points="1e300" group="../a"`, 1)))
 	f.Add([]byte(strings.Replace(seed, `<test cmd="gen 1"/>`, strings.Repeat(`<test points="1" group="0"/>`, 3), 1)))
 	f.Add([]byte(strings.Repeat("<problem>", 2000)))
+	f.Add([]byte(strings.Replace(seed, "<assets>", `<assets><interactor><source path="check.cpp" type="cpp.g++17"/><runs><run> 1 </run></runs></interactor>`, 1)))
+	f.Add([]byte(strings.Replace(seed, "<assets>", "<assets>"+strings.Repeat("<interactor><runs>", 1000), 1)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		given := fstest.MapFS{}
 		for name, file := range files {

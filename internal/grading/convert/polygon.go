@@ -37,9 +37,13 @@ type polygonXML struct {
 		Type   string         `xml:"type,attr"`
 		Source polygonFileRef `xml:"source"`
 	} `xml:"assets>checker"`
-	Interactors []struct{} `xml:"assets>interactor"`
-	Scorers     []struct{} `xml:"assets>scorer"`
-	Solutions   []struct {
+	Interactors []struct {
+		Source polygonFileRef `xml:"source"`
+		Runs   []string       `xml:"runs>run"`
+	} `xml:"assets>interactor"`
+	Scorers    []struct{} `xml:"assets>scorer"`
+	Strategies []struct{} `xml:"assets>strategy"`
+	Solutions  []struct {
 		Tag    string         `xml:"tag,attr"`
 		Source polygonFileRef `xml:"source"`
 	} `xml:"assets>solutions>solution"`
@@ -96,11 +100,11 @@ func (p *problem) readPolygon() error {
 	if n := x.Judging.RunCount; n != "" && n != "1" {
 		return faultf(polygonFile, "judging.run-count", "want 1: problems whose programs are run more than once are not imported (got %s)", clip(n))
 	}
-	if len(x.Interactors) > 0 {
-		return faultf(polygonFile, "assets.interactor", "interactive problems are not imported")
-	}
 	if len(x.Scorers) > 0 {
 		return faultf(polygonFile, "assets.scorer", "programs that add up points are not imported: give points to tests and groups")
+	}
+	if len(x.Strategies) > 0 {
+		return faultf(polygonFile, "assets.strategy", "programs that say in which order others are run are not imported")
 	}
 	p.name = polygonName(x, p.name)
 	set, err := p.polygonTestset(x.Judging.Testsets)

@@ -22,14 +22,22 @@ func (p *problem) polygonChecker(x polygonXML) error {
 	if err != nil {
 		return err
 	}
-	files := map[string]data{path.Base(c.Source.Path): source}
-	for _, where := range []string{"testlib.h", "files/testlib.h"} { // packages don't always name it
+	files, how := map[string]data{path.Base(c.Source.Path): source}, []string(nil)
+	if len(x.Interactors) > 0 {
+		interactor, err := p.polygonInteractor(x)
+		if err != nil {
+			return err
+		}
+		files = twoPrograms(interactor, source)
+		how, p.interactive = []string{interacts, thenChecks}, true
+	}
+	for _, where := range []string{testlibHeader, "files/" + testlibHeader} { // packages don't always name it
 		there, err := p.exists(where)
 		if err != nil {
 			return err
 		}
 		if there {
-			files["testlib.h"] = data{files: p.FS, path: where}
+			files[testlibHeader] = data{files: p.FS, path: where}
 		}
 	}
 	for i, r := range x.Resources {
@@ -40,7 +48,23 @@ func (p *problem) polygonChecker(x polygonXML) error {
 			return err
 		}
 	}
-	return p.wrap(files, wholly)
+	return p.wrap(files, wholly, how...)
+}
+
+// polygonInteractor finds the program that talks to submissions. The checker judges what it has written down.
+func (p *problem) polygonInteractor(x polygonXML) (data, error) {
+	const at = "assets.interactor"
+	if len(x.Interactors) != 1 {
+		return data{}, faultf(polygonFile, at, "want one at most (got %d)", len(x.Interactors))
+	}
+	i := x.Interactors[0]
+	if len(i.Runs) > 1 || len(i.Runs) == 1 && strings.TrimSpace(i.Runs[0]) != "1" {
+		return data{}, faultf(polygonFile, at+".runs", "want the run 1 alone: problems whose programs are run more than once are not imported (got %s)", clip(strings.Join(i.Runs, ", ")))
+	}
+	if !strings.HasPrefix(i.Source.Type, "cpp") {
+		return data{}, faultf(polygonFile, at+".source.type", "want an interactor of testlib in C++, such as cpp.g++17 (got %s)", clip(i.Source.Type))
+	}
+	return p.polygonFound(i.Source.Path, at+".source.path")
 }
 
 // included are the folders of include/ for the types of sources that a resource is for.

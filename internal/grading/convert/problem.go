@@ -21,6 +21,8 @@ type problem struct {
 	samples   []test
 	groups    []group
 	scoring   bool
+	// interactive: the validator talks to submissions.
+	interactive bool
 	// checker is of the default output validator: its arguments. With a validator they are that one's.
 	checker   []string
 	validator map[string]data // files by name; none: the default one

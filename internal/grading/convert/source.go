@@ -27,10 +27,11 @@ type source struct {
 
 // data is a file of a problem. Its zero value is empty.
 type data struct {
-	files fs.FS // nil for one that is made here
-	path  string
-	text  bool   // its lines are to end in \n, the last one, too
-	made  []byte // where files is nil
+	files  fs.FS // nil for one that is made here
+	path   string
+	text   bool   // its lines are to end in \n, the last one, too
+	made   []byte // where files is nil
+	script bool   // it can be executed
 }
 
 func (s *source) exists(path string) (bool, error) {

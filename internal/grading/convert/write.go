@@ -15,9 +15,11 @@ type (
 	problemYAML struct {
 		Version string      `yaml:"problem_format_version"`
 		Name    string      `yaml:"name,omitempty"`
-		Type    string      `yaml:"type"`
+		Type    kindsYAML   `yaml:"type"`
 		Limits  *limitsYAML `yaml:"limits,omitempty"`
 	}
+	// kindsYAML is a list that is written as a word where it has one.
+	kindsYAML  []string
 	limitsYAML struct {
 		Time        float64            `yaml:"time_limit,omitempty"`
 		Multipliers map[string]float64 `yaml:"time_multipliers,omitempty"`
@@ -39,6 +41,17 @@ type (
 	}
 )
 
+func (k kindsYAML) MarshalYAML() (any, error) {
+	if len(k) == 1 {
+		return k[0], nil
+	}
+	list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, word := range k {
+		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: word})
+	}
+	return list, nil
+}
+
 // writer writes into a package, whose names are known to stay in it.
 type writer struct {
 	root *os.Root
@@ -48,9 +61,12 @@ type writer struct {
 // write writes the whole package.
 func (p *problem) write(root *os.Root) error {
 	w := writer{root, p.source}
-	about := problemYAML{Version: "2025-09", Name: p.name, Type: "pass-fail"}
+	about := problemYAML{Version: "2025-09", Name: p.name, Type: kindsYAML{"pass-fail"}}
 	if p.scoring {
-		about.Type = "scoring"
+		about.Type = kindsYAML{"scoring"}
+	}
+	if p.interactive {
+		about.Type = append(about.Type, "interactive")
 	}
 	if p.timeLimit > 0 || p.memoryMB > 0 || p.outputMB > 0 {
 		about.Limits = &limitsYAML{Time: p.timeLimit.Seconds(), Memory: p.memoryMB, Output: p.outputMB}
@@ -144,6 +160,9 @@ func (w writer) data(name string, d data) error {
 	if err != nil {
 		return err
 	}
+	if d.script {
+		return w.fileAs(name, b, 0o777)
+	}
 	return w.file(name, b)
 }
 
@@ -160,9 +179,11 @@ func (w writer) yaml(name string, value any) error {
 	return w.file(name, text.Bytes())
 }
 
-func (w writer) file(name string, content []byte) error {
+func (w writer) file(name string, content []byte) error { return w.fileAs(name, content, 0o666) }
+
+func (w writer) fileAs(name string, content []byte, mode os.FileMode) error {
 	if err := w.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
-	return w.root.WriteFile(name, content, 0o666)
+	return w.root.WriteFile(name, content, mode)
 }

@@ -250,6 +250,7 @@ func TestReadErrors(t *testing.T) {
 		{"version", yaml("problem_format_version: 2030-01"), "problem.yaml: problem_format_version: want legacy, legacy-icpc, 2023-07-draft, 2025-09 (got 2030-01)"},
 		{"key twice", yaml("type: scoring\ntype: scoring"), "problem.yaml: "},
 		{"type", yaml("type: race"), "problem.yaml: type: want pass-fail, scoring"},
+		{"scripts in an unknown language", yaml("validation: custom") + "-- output_validators/build --\n#!/bin/sh\n# glovebox-language: build and run scripts\n", "output_validators/build: glovebox-language: want the code of a language of the format, such as c, cpp or python3 (got build and run scripts)"},
 		{"interactive, and no validator", yaml("problem_format_version: 2025-09\ntype: pass-fail interactive"), "problem.yaml: type: is interactive, and output_validators/ has no validator that is used"},
 		{"interactive, legacy, and no validator", yaml("validation: custom interactive"), "problem.yaml: validation: is custom, and output_validators/ has no validator"},
 		{"interactive, legacy, and default", yaml("validation: default interactive") + "-- output_validators/v.py --\n", "problem.yaml: validation: is interactive, and output_validators/ has no validator that is used"},

@@ -1,6 +1,7 @@
 package kattis
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -71,8 +72,8 @@ func (r *reader) validator(p *Problem, dir string) (*Validator, error) {
 	}
 	names := namesOf(v.Files)
 	if v.Commands = scripted(names); v.Commands != nil {
-		v.Language = Scripts
-		return v, nil
+		v.Language, err = v.scriptsLanguage()
+		return v, err
 	}
 	if v.Language = LanguageOf(names); v.Language == "" {
 		return nil, faultf(dir, "", "is in no language that is known: %s", clip(strings.Join(names, ", ")))
@@ -93,6 +94,35 @@ func scripted(names []string) *job.Commands {
 		return nil
 	}
 	return &c
+}
+
+// languageMark is what a comment of such a script begins with that says which language's runtime is enough for it.
+const languageMark = "# glovebox-language:"
+
+// scriptsLanguage is the language of a validator's scripts: the one that a comment at the top of build, or else of run, names, or
+// Scripts.
+func (v *Validator) scriptsLanguage() (string, error) {
+	for _, script := range []string{"build", "run"} {
+		i := slices.IndexFunc(v.Files, func(f job.File) bool { return f.Name == script })
+		if i < 0 {
+			continue
+		}
+		for line := range strings.Lines(v.Files[i].Content) {
+			if !strings.HasPrefix(line, "#") {
+				break
+			}
+			code, found := strings.CutPrefix(line, languageMark)
+			if !found {
+				continue
+			}
+			code = strings.TrimSpace(code)
+			if code == Scripts || !slices.ContainsFunc(languages, func(l language) bool { return l.code == code }) {
+				return "", faultf(path.Join(v.Path, script), "glovebox-language", "want the code of a language of the format, such as c, cpp or python3 (got %s)", clip(code))
+			}
+			return code, nil
+		}
+	}
+	return Scripts, nil
 }
 
 // checker is the job's, with the package's own validator if it has one.

@@ -29,6 +29,8 @@ func TestValidator(t *testing.T) {
 		{"sources and a folder", newer + "-- output_validator/v.c --\n-- output_validator/lib/l.c --\n", "output_validator c lib/l.c [lib/l.c v.c] gcc -O2 -o /tmp/main lib/l.c v.c -lm"},
 		{"constants", newer + "-- output_validator/v.py --\nprint({{N}})\n", "output_validator python3 v.py [v.py]"},
 		{"a build script", legacy + "-- output_validators/check/build --\n-- output_validators/check/v.py --\n", "output_validators/check build and run scripts  [build v.py] chmod +x build && ./build && chmod +x run"},
+		{"a build script for a smaller image", legacy + "-- output_validators/build --\n#!/bin/sh\n# Builds it.\n# glovebox-language: cpp\nc++ v.cpp\n-- output_validators/v.cpp --\n", "output_validators cpp  [build v.cpp] chmod +x build && ./build && chmod +x run"},
+		{"a run script for a smaller image", newer + "-- output_validator/build --\n#!/bin/sh\n\n# glovebox-language: cpp\n-- output_validator/run --\n# glovebox-language:c\n", "output_validator c  [build run] chmod +x build && ./build && chmod +x run"},
 		{"a run script", newer + "-- output_validator/run --\n-- output_validator/lib/build --\n", "output_validator build and run scripts  [lib/build run] chmod +x run"},
 	}
 	for _, tt := range tests {
