@@ -2,6 +2,7 @@ package podman_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -70,7 +71,8 @@ func hard(t *testing.T, worker string) *podman.Sandboxes {
 func started(t *testing.T, p *podman.Sandboxes, program sandbox.Program, cpuMax string) (cgroup string, end func() (sandbox.Outcome, *kept)) {
 	t.Helper()
 	program.Image = suite.image
-	k := new(kept)
+	program.Files[0].Content = append([]byte("echo "+runs+"\n"), program.Files[0].Content...)
+	k := &announced{running: make(chan struct{})}
 	type ending struct {
 		outcome sandbox.Outcome
 		err     error
@@ -97,13 +99,35 @@ func started(t *testing.T, p *podman.Sandboxes, program sandbox.Program, cpuMax 
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	select {
+	case <-k.running:
+	case e := <-done:
+		t.Fatalf("got %+v, %v, before the program ran\nstderr: %s", e.outcome, e.err, k.stderr.String())
+	}
 	return cgroup, func() (sandbox.Outcome, *kept) {
 		e := <-done
 		if e.err != nil {
 			t.Fatalf("%v\nstderr: %s", e.err, k.stderr.String())
 		}
-		return e.outcome, k
+		return e.outcome, &k.kept
 	}
+}
+
+// announced keeps what a program prints behind its first line, runs, which says that the bounds of its sandbox are the job's.
+type announced struct {
+	kept
+
+	running chan struct{}
+}
+
+const runs = "runs"
+
+func (a *announced) Stdout(p []byte) error {
+	if line := []byte(runs + "\n"); a.stdout.Len() == 0 && bytes.HasPrefix(p, line) {
+		close(a.running)
+		p = p[len(line):]
+	}
+	return a.kept.Stdout(p)
 }
 
 // TestHardLimits: the job's figures are in the kernel's files as soon as it runs, though
@@ -122,7 +146,7 @@ func TestHardLimitsWarm(t *testing.T) {
 
 func testHardLimits(t *testing.T, p *podman.Sandboxes, warm bool) {
 	t.Helper()
-	cgroup, end := started(t, p, bash("sleep 3", limits(job.Limits{MemoryMB: 128, Processes: 64, CPUs: 0.31, WallMS: 120_000})), "31000 100000")
+	cgroup, end := started(t, p, bash("sleep 3", limits(job.Limits{MemoryMB: 128, CompileMemoryMB: 128, Processes: 64, CPUs: 0.31, WallMS: 120_000})), "31000 100000")
 	for file, want := range map[string]string{
 		"memory.max": strconv.Itoa((128 + 64) << 20), "memory.swap.max": "0", "memory.oom.group": "1",
 		"cpu.max": "31000 100000", "pids.max": "384",
@@ -193,7 +217,7 @@ func TestLimitsRewritten(t *testing.T) {
 // and the neighbour finishes.
 func TestHardMemory(t *testing.T) {
 	p := hard(t, "hard-memory")
-	_, bomb := started(t, p, bash("for i in 1 2 3 4; do head -c 1G /dev/zero | tail & done; wait", limits(job.Limits{MemoryMB: 96, CPUs: 0.61, WallMS: 120_000})), "61000 100000")
+	_, bomb := started(t, p, bash("for i in 1 2 3 4; do head -c 1G /dev/zero | tail & done; wait", limits(job.Limits{MemoryMB: 96, CPUs: 0.61, WallMS: 300_000})), "61000 100000")
 	_, neighbour := started(t, p, bash("sleep 1; echo fine", limits(job.Limits{CPUs: 0.37, WallMS: 120_000})), "37000 100000")
 	if o, _ := bomb(); o.Status != job.OutOfMemory {
 		t.Errorf("got %+v", o)
