@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"strconv"
@@ -67,10 +68,8 @@ func startForkServer(start agentwire.Start, shared *group) (*forkServer, error) 
 	theirs := os.NewFile(uintptr(ends[1]), "control")
 	defer theirs.Close()
 	f := &forkServer{control: os.NewFile(uintptr(ends[0]), "control"), said: make(chan string, 1), gone: make(chan struct{})}
-	env := map[string]string{forksVariable: fmt.Sprint(controlFD), forkWordsVariable: strings.Join(start.Forks.Words, " ")}
-	for name, value := range start.Env {
-		env[name] = value
-	}
+	env := maps.Clone(start.Env)
+	env[forksVariable], env[forkWordsVariable] = fmt.Sprint(controlFD), strings.Join(start.Forks.Words, " ")
 	limits := start.Limits
 	limits.CPUMS, limits.Processes = unboundedCPUMS, math.MaxInt32 // each child's own
 	r := run{

@@ -25,6 +25,7 @@ import glovebox_prepare as prepare
 _SERVER = 9_999  # the agent's forkServerID
 _MOST_TOLD = 4096  # bytes, the agent's maxForkMessage
 _PR_SET_DUMPABLE = 4
+_WALL = 0x40000000  # children of any kind
 # What comes with a module in most programs, and is made at first use.
 _MORE = {"matplotlib": ("matplotlib.backends.backend_agg", "matplotlib.pyplot", "glovebox_chartdata")}
 
@@ -78,18 +79,31 @@ def _become(test, streams, notes):
         prepare.draw_anew()
         prepare.start_clocks()
     else:
-        sys.modules.pop("resource", None)  # os.wait4 imports it
+        for name in sys.modules.keys() - _before - {__name__}:
+            del sys.modules[name]  # the program may have a file of that name
     sys.argv += args
     sys.orig_argv += args
+
+
+def _await_end(control, child):
+    """Says how the child ends, and waits for whatever else is this process's to wait for: a program can make
+    siblings of its own, and have what it makes traced by its parent.
+    """
+    while True:
+        try:
+            pid, status, used = os.wait4(-1, _WALL)
+        except ChildProcessError:
+            return
+        if pid == child and status & 0xFF != 0x7F:  # it may be stopped: a program can ask to be traced
+            control.send(b"ended %d %d" % (status, used.ru_maxrss))
+            child = 0  # its number may be used again
 
 
 def _serve(control):
     words = os.environ.pop("GLOVEBOX_FORK_WORDS", "").split()
     notes = _import(words) if words else None
-    if not words:
-        for name in sys.modules.keys() - _before - {__name__}:
-            del sys.modules[name]  # the program may have a file of that name
     prepare.freeze()
+    path, sys.path[:] = sys.path[:], []  # nothing is imported here any more: PYTHONPATH may lead to the program's files
     os.setresuid(_SERVER, 0, _SERVER)  # so that signals that are for the tests' users are not for this process
     control.send(b"ready")
     while True:
@@ -101,6 +115,7 @@ def _serve(control):
         if child == 0:
             try:
                 _become(test, streams, notes)
+                sys.path[:] = path
                 control.send(b"started %d" % os.getpid())
             except BaseException as error:
                 control.send(b"no: " + repr(error).encode(errors="replace")[:500])
@@ -109,10 +124,7 @@ def _serve(control):
             return
         for stream in streams:
             os.close(stream)
-        status = 0x7F
-        while status & 0xFF == 0x7F:  # it may be stopped: a program can ask to be traced
-            _, status, used = os.wait4(child, 0)
-        control.send(b"ended %d %d" % (status, used.ru_maxrss))
+        _await_end(control, child)
 
 
 _prctl = _Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl"))

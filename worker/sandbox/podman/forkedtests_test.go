@@ -2,6 +2,7 @@ package podman_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +15,15 @@ import (
 // forking are sandboxes in which one interpreter makes the processes of a program's tests.
 func forking(tb testing.TB, worker string) *podman.Sandboxes {
 	tb.Helper()
+	return forkingIn(tb, worker, pythonRuntime(tb).Env)
+}
+
+func forkingIn(tb testing.TB, worker string, env map[string]string) *podman.Sandboxes {
+	tb.Helper()
 	r := pythonRuntime(tb)
 	_, command := r.Command("", nil)
 	return keepWarmOf(tb, worker, suite.image, &podman.Preload{
-		Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words, SnapshotWords: r.Preload.SnapshotWords, Forks: r.Preload.Forks,
+		Command: command, Env: env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words, SnapshotWords: r.Preload.SnapshotWords, Forks: r.Preload.Forks,
 	})
 }
 
@@ -46,11 +52,12 @@ func TestForkedTests(t *testing.T) {
 		name, source string
 		files        []sandbox.File
 		args         []string
+		env          map[string]string
 		limits       job.Limits
 		merged       bool
 		// silent: it comes to no first line.
 		silent bool
-		// plainly: it is not forked, as a file of it has the name of a module that was imported.
+		// plainly: it is not forked, as a file of it has the name of a module that was imported, or as it has an environment of its own.
 		plainly bool
 	}{
 		{name: "arguments and environment", args: []string{"a", "", "b c", "é", "\xff"}, source: `
@@ -128,6 +135,7 @@ except OSError as e: print(n, e)`},
 		{name: "no such module", source: "import statsmodels"},
 		{name: "its own numpy", plainly: true, source: "import numpy\nprint(numpy.x)", files: []sandbox.File{{Name: "numpy.py", Content: []byte("x = 5")}}},
 		{name: "its own random", plainly: true, source: "import pandas", files: []sandbox.File{{Name: "random/__init__.py", Content: []byte("x = 5")}}},
+		{name: "an environment of its own", plainly: true, env: map[string]string{"GLOVEBOX_FORK_WORDS": "antigravity", "PYTHONPATH": "/work"}, source: "import os, sys\nprint(sorted(os.environ.items()), 'webbrowser' in sys.modules)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,6 +146,7 @@ except OSError as e: print(n, e)`},
 			prog := program(source, asJobOf(r), limits(tt.limits))
 			prog.Files = append(prog.Files, tt.files...)
 			prog.MergeStderr = tt.merged
+			maps.Copy(prog.Env, tt.env)
 			inputs := []string{"4\nfive\n", "", "one"}
 			o, want := gradeIn(t, p, false, prog, tt.args, inputs...)
 			o2, got := gradeIn(t, p, true, prog, tt.args, inputs...)
@@ -158,6 +167,23 @@ except OSError as e: print(n, e)`},
 				}
 			}
 		})
+	}
+}
+
+// TestForkedTestsImport: what makes the processes imports nothing that the program has, where its runtime lets it be found.
+func TestForkedTestsImport(t *testing.T) {
+	t.Parallel()
+	prog := program(isForked+"import resource\nprint(resource.x)", asJobOf(pythonRuntime(t)))
+	prog.Env["PYTHONPATH"] = "/work"
+	prog.Files = append(prog.Files, sandbox.File{Name: "resource.py", Content: []byte("import os\nx = os.getuid() >= 10_000")})
+	o, got := gradeIn(t, forkingIn(t, "forked-import", prog.Env), true, prog, nil, "", "", "")
+	if o.Lost || len(got) != 3 {
+		t.Fatalf("got %+v after %d tests", o, len(got))
+	}
+	for i, g := range got {
+		if g.stdout != "True\n" || g.stderr != "forked " {
+			t.Errorf("test %d: got %+v, %q, %q", i+1, g.TestOutcome, g.stdout, g.stderr)
+		}
 	}
 }
 
@@ -234,10 +260,30 @@ if what == "thread":
     import threading
     threading.Thread(target=lambda: time.sleep(600)).start()
     time.sleep(.1); os._exit(0)
+def clone(flags):
+    return libc.syscall(56 if os.uname().machine == "x86_64" else 220, flags, 0, 0, 0, 0)
+if what == "sibling that has ended" and clone(0x8000 | signal.SIGCHLD) == 0: libc._exit(0)  # CLONE_PARENT
+if what == "siblings":
+    for i in range(20):
+        if clone(0x8000 | signal.SIGCHLD) == 0:
+            while True: libc.pause()
+if what == "silent sibling" and clone(0x8000) == 0:
+    while True: libc.pause()
+if what == "traced child":
+    libc.ptrace(0, 0, 0, 0)
+    sys.stdout.flush()
+    clone(0x2000 | signal.SIGCHLD)  # CLONE_PTRACE: its tracer is what makes the tests' processes
+    libc._exit(0)
+if what == "traced thread":
+    libc.ptrace(0, 0, 0, 0)
+    sys.stdout.flush()
+    stack = ctypes.create_string_buffer(64 << 10)
+    libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), ctypes.c_void_p((ctypes.addressof(stack) + len(stack)) & ~15), 0x52f00, None)
+    libc._exit(0)
 if what == "executes":
     os.execvp("sh", ["sh", "-c", "(setsid sleep 600 &) ; echo executed"])
 `
-	inputs := []string{"first", "orphans", "bomb", "short-lived", "stopped", "traced", "thread", "executes", "last"}
+	inputs := []string{"first", "orphans", "bomb", "short-lived", "stopped", "traced", "thread", "executes", "sibling that has ended", "siblings", "silent sibling", "traced child", "traced thread", "last"}
 	o, got := gradeIn(t, p, true, program(isForked+hostile, asJobOf(pythonRuntime(t)), limits(job.Limits{WallMS: 15_000, CPUMS: 60_000, MemoryMB: 1024})), nil, inputs...)
 	if o.Lost || len(got) != len(inputs) {
 		t.Fatalf("got %+v after %d tests", o, len(got))
