@@ -19,7 +19,7 @@ type test struct {
 	feed *feed
 }
 
-// firstTestID is uid and gid of the first run on a test; each run after it has the next.
+// firstTestID is uid and gid of the first run on a test; each run after it has the next. The one below it is the fork server's.
 const firstTestID = 10_000
 
 // scratch are the directories that a program can write to.

@@ -28,13 +28,13 @@ func forkingIn(tb testing.TB, worker string, env map[string]string) *podman.Sand
 }
 
 // gradeIn runs a program on the inputs as a job's tests, forked or not.
-func gradeIn(t testing.TB, p *podman.Sandboxes, forked bool, program sandbox.Program, args []string, inputs ...string) (sandbox.Outcome, []testRun) {
-	t.Helper()
+func gradeIn(tb testing.TB, p *podman.Sandboxes, forked bool, program sandbox.Program, args []string, inputs ...string) (sandbox.Outcome, []testRun) {
+	tb.Helper()
 	g := &graded{inputs: inputs, args: args}
 	program.Tests, program.ForkTests = g, forked
-	o, err := p.Run(t.Context(), program, g)
+	o, err := p.Run(tb.Context(), program, g)
 	if err != nil {
-		t.Fatalf("%v, after %d tests", err, len(g.got))
+		tb.Fatalf("%v, after %d tests", err, len(g.got))
 	}
 	return o, g.got
 }
