@@ -23,9 +23,6 @@ const (
 	forkWordsVariable = "GLOVEBOX_FORK_WORDS"
 )
 
-// forkServerID is the uid of the fork server, as far as signals go. No program has it, nor any test.
-const forkServerID = 9_999
-
 const (
 	// forkServerTimeout is how long a fork server may take until it can fork.
 	forkServerTimeout = 20 * time.Second

@@ -22,7 +22,7 @@ import resource
 
 import glovebox_prepare as prepare
 
-_SERVER = 9_999  # the agent's forkServerID
+_SERVER = 9_999  # this process's uid, as far as signals go: no program has it, nor any test
 _MOST_TOLD = 4096  # bytes, the agent's maxForkMessage
 _PR_SET_DUMPABLE = 4
 _WALL = 0x40000000  # children of any kind
