@@ -86,15 +86,13 @@ def _become(test, streams, notes):
 
 
 def _await_end(control, child):
-    """Says how the child ends, and waits for whatever else is this process's to wait for: a program can make
-    siblings of its own, and have what it makes traced by its parent.
-    """
+    """Says how the child ends, and waits for all others: a program can make siblings of its own (CLONE_PARENT)."""
     while True:
         try:
             pid, status, used = os.wait4(-1, _WALL)
         except ChildProcessError:
             return
-        if pid == child and status & 0xFF != 0x7F:  # it may be stopped: a program can ask to be traced
+        if pid == child and status & 0xFF != 0x7F:  # a stop is no end
             control.send(b"ended %d %d" % (status, used.ru_maxrss))
             child = 0  # its number may be used again
 

@@ -250,7 +250,7 @@ if what == "bomb":
         try: os.fork()
         except OSError: pass
 if what == "short-lived":
-    for i in range(60):
+    for i in range(30):
         if os.fork() == 0:
             if os.fork() == 0: os._exit(0)
             os._exit(0)
@@ -273,21 +273,10 @@ if what == "siblings":
             while True: libc.pause()
 if what == "silent sibling" and clone(0x8000) == 0:
     while True: libc.pause()
-if what == "traced child":
-    libc.ptrace(0, 0, 0, 0)
-    sys.stdout.flush()
-    clone(0x2000 | signal.SIGCHLD)  # CLONE_PTRACE: its tracer is what makes the tests' processes
-    libc._exit(0)
-if what == "traced thread":
-    libc.ptrace(0, 0, 0, 0)
-    sys.stdout.flush()
-    stack = ctypes.create_string_buffer(64 << 10)
-    libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), ctypes.c_void_p((ctypes.addressof(stack) + len(stack)) & ~15), 0x52f00, None)
-    libc._exit(0)
 if what == "executes":
     os.execvp("sh", ["sh", "-c", "(setsid sleep 600 &) ; echo executed"])
 `
-	inputs := []string{"first", "orphans", "bomb", "short-lived", "stopped", "traced", "thread", "executes", "sibling that has ended", "siblings", "silent sibling", "traced child", "traced thread", "last"}
+	inputs := []string{"first", "orphans", "bomb", "short-lived", "stopped", "traced", "thread", "executes", "sibling that has ended", "siblings", "silent sibling", "last"}
 	o, got := gradeIn(t, p, true, program(isForked+hostile, asJobOf(pythonRuntime(t)), limits(job.Limits{WallMS: 15_000, CPUMS: 60_000, MemoryMB: 1024})), nil, inputs...)
 	if o.Lost || len(got) != len(inputs) {
 		t.Fatalf("got %+v after %d tests", o, len(got))
