@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -71,6 +72,38 @@ int main(void) { long n, sum = 0; while (scanf("%ld", &n) == 1) sum += n; printf
 	for name, log := range map[string]string{"the worker": g.worker.Output(), "the api": g.api.Output()} {
 		if strings.Contains(log, "7770001") || strings.Contains(log, "7770009") {
 			t.Errorf("%s logs a hidden test", name)
+		}
+	}
+}
+
+// TestGradeForks: on a worker with warm sandboxes, one interpreter makes the processes of a submission's tests, whatever its file is
+// called. It is not so where something of the job's own could make the interpreter execute what it says, nor where all is to be fresh.
+func TestGradeForks(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{workerEnv: oneOfEach(t, 2)})
+	const source = "import os\nprint(os.getppid() != 1)"
+	named := []job.File{{Name: "solution.py", Content: source}}
+	for name, tt := range map[string]struct {
+		spec   job.Spec
+		tests  int
+		forked bool
+	}{
+		"its own name":        {job.Spec{Source: source}, 3, true},
+		"another name":        {job.Spec{Files: named, Entrypoint: "solution.py"}, 3, true},
+		"in a directory":      {job.Spec{Files: []job.File{{Name: "a/b.py", Content: source}}, Entrypoint: "a/b.py", Args: []string{"x"}}, 3, true},
+		"two tests":           {job.Spec{Source: source}, 2, false},
+		"fresh":               {job.Spec{Source: source, Fresh: true}, 3, false},
+		"variables":           {job.Spec{Source: source, Env: map[string]string{"A": "b"}}, 3, false},
+		"commands of its own": {job.Spec{Files: named, Commands: &job.Commands{Run: "exec python3 solution.py"}}, 3, false},
+	} {
+		spec := tt.spec
+		spec.Runtime, spec.Limits = "python", job.Limits{WallMS: 60_000, CPUMS: 60_000}
+		want := map[bool]string{true: "True\n", false: "False\n"}[tt.forked]
+		for range tt.tests {
+			spec.Tests = append(spec.Tests, job.Test{Name: strconv.Itoa(len(spec.Tests)), Answer: want})
+		}
+		if r := g.wait(g.submit(spec)); r.Verdict != job.Accepted {
+			t.Errorf("%s: got %s, %+v, want each test to print %q", name, r.Verdict, r.Tests, want)
 		}
 	}
 }

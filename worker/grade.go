@@ -21,7 +21,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 	}
 	defer g.close()
 	program.Tests, program.Interactive = g, g.checker.Interactive
-	program.ForkTests = len(spec.Tests) >= minForked && !spec.Fresh
+	program.ForkTests = len(spec.Tests) >= minForked && !spec.Fresh && spec.Commands == nil
 	program.Limits.CPUMS += cpuHeadroom(program.Limits)
 	var last sandbox.Outcome // of the last sandbox in which the program could be run
 	for lost := 0; ; {

@@ -46,7 +46,7 @@ type Program struct {
 	// Stdin: each run has Files and what Compile made, and nothing of the runs before it. Limits hold
 	// for each run. There are no artifacts, and of stderr at most StderrKB of each run.
 	Tests Tests
-	// ForkTests lets the sandbox start Command once, and have it make the process of each of Tests.
+	// ForkTests lets the sandbox start Command once, and have it make the process of each of Tests: it is the runtime's own, for any file.
 	ForkTests bool
 	// StderrKB, KiB, bounds what comes of stderr in each of Tests; the rest is dropped. 0: 64.
 	StderrKB int64

@@ -92,13 +92,14 @@ func (p plan) preloads(program sandbox.Program) bool {
 }
 
 // forks is how the program's command is started once for all its tests; nil where each has to start it: so it is for a job with an
-// environment of its own, by which an interpreter can be made to execute what it says.
+// environment of its own, by which an interpreter can be made to execute what it says. The file that is run may have any name: unlike a
+// preloaded process, it is started for the program.
 func (p plan) forks(program sandbox.Program) *agentwire.Forks {
 	if p.preload == nil || !p.preload.Forks || !program.ForkTests || program.Tests == nil || len(program.Compile) > 0 {
 		return nil
 	}
-	n := len(p.preload.Command)
-	if len(program.Command) < n || !slices.Equal(program.Command[:n], p.preload.Command) || !maps.Equal(program.Env, p.preload.Env) {
+	before := len(p.preload.Command) - 1 // what is before the file
+	if len(program.Command) <= before || !slices.Equal(program.Command[:before], p.preload.Command[:before]) || !maps.Equal(program.Env, p.preload.Env) {
 		return nil
 	}
 	f := agentwire.Forks{MemoryMB: p.preload.MemoryMB}
