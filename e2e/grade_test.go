@@ -83,6 +83,7 @@ func TestGradeForks(t *testing.T) {
 	g := start(t, options{workerEnv: oneOfEach(t, 2)})
 	const source = "import os\nprint(os.getppid() != 1)"
 	named := []job.File{{Name: "solution.py", Content: source}}
+	const imports = "import os, sys # not numpy, whose module is there all the same\nprint(os.getppid() != 1 and 'numpy' in sys.modules)"
 	for name, tt := range map[string]struct {
 		spec   job.Spec
 		tests  int
@@ -91,6 +92,8 @@ func TestGradeForks(t *testing.T) {
 		"its own name":        {job.Spec{Source: source}, 3, true},
 		"another name":        {job.Spec{Files: named, Entrypoint: "solution.py"}, 3, true},
 		"in a directory":      {job.Spec{Files: []job.File{{Name: "a/b.py", Content: source}}, Entrypoint: "a/b.py", Args: []string{"x"}}, 3, true},
+		"modules":             {job.Spec{Source: imports}, 3, true},
+		"modules of a file":   {job.Spec{Files: []job.File{{Name: "m.py", Content: imports}}}, 3, true},
 		"two tests":           {job.Spec{Source: source}, 2, false},
 		"fresh":               {job.Spec{Source: source, Fresh: true}, 3, false},
 		"variables":           {job.Spec{Source: source, Env: map[string]string{"A": "b"}}, 3, false},

@@ -72,7 +72,7 @@ type teeReadCloser struct {
 func (w *Worker) input(ctx context.Context, j record.Record, f job.File) (sandbox.File, error) {
 	if !f.Kept() {
 		content, err := f.Bytes()
-		return sandbox.File{Name: f.Name, Size: int64(len(content)), Open: func(context.Context) (io.ReadCloser, error) {
+		return sandbox.File{Name: f.Name, Size: int64(len(content)), Content: content, Open: func(context.Context) (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(content)), nil
 		}}, err
 	}

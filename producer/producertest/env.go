@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -274,6 +275,9 @@ func (w *Env) Kept(tb testing.TB, prefix string) map[string]int64 {
 			return err
 		}
 		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) { // it was removed meanwhile
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -195,7 +195,8 @@ type TestOutcome struct {
 
 // File is one input: its Content, or how to read that.
 type File struct {
-	Name    string
+	Name string
+	// Content, beside Open, is what that reads, where it is known before.
 	Content []byte
 	// Open, if set, is called once for each sandbox, when it is the file's turn, for Size bytes. Run
 	// wraps the error of Open, or of a Read.
