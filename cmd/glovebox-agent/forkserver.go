@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"strconv"
@@ -58,15 +57,13 @@ type forkServer struct {
 
 // startForkServer starts the command so. It fails if the command can't make processes: each test then starts it.
 func startForkServer(start agentwire.Start, shared *group) (*forkServer, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := newMessageSocket()
 	if err != nil {
-		return nil, fmt.Errorf("make control socket: %w", err)
+		return nil, err
 	}
-	theirs := os.NewFile(uintptr(ends[1]), "control")
 	defer theirs.Close()
-	f := &forkServer{control: os.NewFile(uintptr(ends[0]), "control"), said: make(chan string, 1), gone: make(chan struct{})}
-	env := maps.Clone(start.Env)
-	env[forksVariable], env[forkWordsVariable] = fmt.Sprint(controlFD), strings.Join(start.Forks.Words, " ")
+	f := &forkServer{control: os.NewFile(uintptr(ours), "control"), said: make(chan string, 1), gone: make(chan struct{})}
+	env := extended(start.Env, map[string]string{forksVariable: fmt.Sprint(controlFD), forkWordsVariable: strings.Join(start.Forks.Words, " ")})
 	limits := start.Limits
 	limits.CPUMS, limits.Processes = unboundedCPUMS, math.MaxInt32 // each child's own
 	r := run{
@@ -215,7 +212,7 @@ func (f *forkServer) awaitEnd(user uintptr, main chan<- mainExit, used chan<- us
 	}
 }
 
-// reapOrphans waits for processes that programs have left to PID 1, until the server has ended, too.
+// reapOrphans waits for the processes that programs leave to PID 1, and for the server. It returns when no process is left.
 func (f *forkServer) reapOrphans() {
 	defer close(f.gone)
 	for {

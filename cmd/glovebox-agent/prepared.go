@@ -72,18 +72,13 @@ func prepare(request agentwire.Prepare, send func(agentwire.Prepared) error) *pr
 }
 
 func (p *prepared) start(request agentwire.Prepare) error {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := newMessageSocket()
 	if err != nil {
-		return fmt.Errorf("make control socket: %w", err)
+		return err
 	}
-	p.control = ends[0]
-	theirs := os.NewFile(uintptr(ends[1]), "control")
+	p.control = ours
 	defer theirs.Close()
-	env := maps.Clone(request.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	env[preloadVariable] = fmt.Sprint(controlFD)
+	env := extended(request.Env, map[string]string{preloadVariable: fmt.Sprint(controlFD)})
 	r := run{name: "prepared", argv: request.Command, env: env, control: theirs, stderr: &output{}} // streams of their own
 	begun, failure, err := r.startProcess()
 	if err != nil {
@@ -94,6 +89,23 @@ func (p *prepared) start(request agentwire.Prepare) error {
 		return errors.New(failure.message)
 	}
 	return nil
+}
+
+// newMessageSocket makes a control socket that keeps messages apart.
+func newMessageSocket() (ours int, theirs *os.File, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, nil, fmt.Errorf("make control socket: %w", err)
+	}
+	return ends[0], os.NewFile(uintptr(ends[1]), "control"), nil
+}
+
+// extended returns env with more variables, which replace its own.
+func extended(env, more map[string]string) map[string]string {
+	all := make(map[string]string, len(env)+len(more))
+	maps.Copy(all, env)
+	maps.Copy(all, more)
+	return all
 }
 
 // awaitReady waits for the process's first message.
