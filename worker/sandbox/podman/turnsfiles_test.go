@@ -85,3 +85,19 @@ func TestTurnsGiven(t *testing.T) {
 		t.Error("the session was not prepared")
 	}
 }
+
+// TestTurnsHoles: files are compared with those of the turn before by what they hold, up to limits.disk_mb of them. What is beyond it is sent again: a file with
+// holes can be read for hours.
+func TestTurnsHoles(t *testing.T) {
+	p := sessionOf(t, "python")
+	p.Limits.DiskMB, p.Limits.ArtifactMB, p.Limits.FileMB = 8, 8, 8
+	hole := func(name string) step {
+		return step{code: "with open('" + name + "', 'wb') as f: n = f.truncate(6 << 20)"}
+	}
+	got := turns(t, p, hole("a"), hole("b"), step{})
+	for i, names := range []string{"a", "b", "b"} {
+		if got[i].names() != names {
+			t.Errorf("turn %d sent %q, want %q", i+1, got[i].names(), names)
+		}
+	}
+}
