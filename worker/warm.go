@@ -23,8 +23,8 @@ type askable interface {
 // that is paused counts for nothing, and keeps what it has.
 func (w *Worker) keepAsked(ctx context.Context) error {
 	sandboxes, ok := w.Sandboxes.(askable)
-	if !ok || w.paused() != nil {
-		return nil //nolint:nilerr // why it is paused is the monitor's to say
+	if !ok {
+		return nil
 	}
 	list, err := w.Records.Fleet.Asked(ctx)
 	switch {
@@ -35,13 +35,17 @@ func (w *Worker) keepAsked(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if len(list) == 0 {
-		sandboxes.Ask(nil)
-		return nil
-	}
 	all, err := w.Records.Fleet.Slots(ctx)
 	if err != nil {
 		return err
+	}
+	// Only now: a worker that was paused meanwhile may count for nothing in these already, and would take a part of all that are left.
+	if w.paused() != nil {
+		return nil //nolint:nilerr // why it is paused is the monitor's to say
+	}
+	if len(list) == 0 {
+		sandboxes.Ask(nil)
+		return nil
 	}
 	if len(w.Only) > 0 { // it isn't among those that take any job
 		all += int64(w.Concurrency)

@@ -40,6 +40,11 @@ func TestAskedByItsOperator(t *testing.T) {
 	rdb := admin.Redis().(*redis.Client)
 	wait := func(what string, here, there int) {
 		t.Helper()
+		defer func() {
+			if t.Failed() {
+				t.Logf("%d wait here, for %d, and %d there, for %d", g.sandboxes.WarmOf(bash.Image()), here, other.sandboxes.WarmOf(bash.Image()), there)
+			}
+		}()
 		gbtest.Eventually(t, what, func() bool {
 			return g.sandboxes.WarmOf(bash.Image()) == here && other.sandboxes.WarmOf(bash.Image()) == there
 		})

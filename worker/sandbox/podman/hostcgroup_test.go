@@ -202,7 +202,7 @@ func TestHardCPU(t *testing.T) {
 // The agent believes in the old ones, so it is the kernel that ends the program.
 func TestLimitsRewritten(t *testing.T) {
 	p := hard(t, "limits-rewritten")
-	cgroup, end := started(t, p, bash("sleep 5; head -c 1G /dev/zero | tail | wc -c", limits(job.Limits{MemoryMB: 2048, CPUs: 0.83, WallMS: 120_000})), "83000 100000")
+	cgroup, end := started(t, p, bash("sleep 5; head -c 1G /dev/zero | tail | wc -c", limits(job.Limits{MemoryMB: 2048, CPUs: 0.83, WallMS: 300_000})), "83000 100000")
 	if err := os.WriteFile(filepath.Join(cgroup, "memory.max"), []byte(strconv.Itoa(96<<20)), 0); err != nil {
 		t.Fatal(err)
 	}
