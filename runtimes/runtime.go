@@ -48,7 +48,7 @@ type Runtime struct {
 	Env map[string]string
 	// Limits are the defaults of the runtime's jobs; what is 0 has Glovebox's own.
 	Limits job.Limits
-	// Preload, if there is one, is how Run can be started before its file is known.
+	// Preload, if there is one, is how Compile, or without one Run, can be started before its file is known.
 	Preload *Preload
 	// Session, if there is one, starts an interpreter that executes code piece by piece and keeps its state: README.md
 	// says how.
@@ -67,7 +67,7 @@ type Runtime struct {
 }
 
 // Preload says that the runtime's command for its own file, without arguments, can be
-// started before there is a file: README.md says what it has to do then.
+// started before there is a file: README.md says what it has to do then. With a compile step it is that step's command, up to the file.
 type Preload struct {
 	// MemoryMB is the most that it may hold as it waits, MiB.
 	MemoryMB int64 `yaml:"memory_mb"`
@@ -164,6 +164,21 @@ func (r Runtime) Command(entrypoint string, args []string) (compile, run []strin
 		entrypoint = "./" + entrypoint
 	}
 	return fill(r.Compile, entrypoint), append(fill(r.Run, entrypoint), args...)
+}
+
+// PreloadCommand is what is started before a program's file is known: the compile step up to the file, whatever that is called, or
+// the command that runs the runtime's own file.
+func (r Runtime) PreloadCommand() []string {
+	if len(r.Compile) == 0 {
+		_, command := r.Command("", nil)
+		return command
+	}
+	return slices.Clone(r.Compile[:fileAt(r.Compile)])
+}
+
+// fileAt is the index of the word that has the file in it, -1 if none has.
+func fileAt(command []string) int {
+	return slices.IndexFunc(command, func(word string) bool { return strings.Contains(word, FilePlaceholder) })
 }
 
 func fill(command []string, file string) []string {
@@ -282,8 +297,11 @@ func (d definition) check(folder string) error {
 	if d.Image != "" && (d.On != "" || len(d.With) > 0) {
 		add("image: on and with are for an image of its own")
 	}
-	if d.Preload != nil && len(d.Compile) > 0 {
-		add("preload: a runtime with a compile step has nothing to run before it")
+	if d.Preload != nil && len(d.Compile) > 0 && (d.Preload.Session || d.Preload.Forks) {
+		add("preload.session, preload.forks: with a compile step it is the compiler that waits, which is no session and makes no tests")
+	}
+	if d.Preload != nil && len(d.Compile) > 0 && fileAt(d.Compile) < 1 {
+		add("preload: compile has no %s behind its first word, and what is before that is what waits", FilePlaceholder)
 	}
 	if d.Preload != nil && (d.Preload.MemoryMB < 1 || d.Preload.MemoryMB > maxPreloadMB) {
 		add("preload.memory_mb: %d must be from 1 to %d", d.Preload.MemoryMB, maxPreloadMB)

@@ -105,7 +105,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"preload of too much", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 5000}\n"}, "preload.memory_mb: 5000"},
 		{"preload of another kind", map[string]string{"c/runtime.yaml": good + "preload: {memory: 50}\n"}, "memory"},
 		{"preload with no variable", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 50, env: {A=B: c}}\n"}, "preload.env: \"A=B\""},
-		{"preload before a compile step", map[string]string{"c/runtime.yaml": good + "compile: [cc]\npreload: {memory_mb: 50}\n"}, "preload: a runtime with a compile step"},
+		{"preload of a compiler of nothing", map[string]string{"c/runtime.yaml": good + "compile: [cc]\npreload: {memory_mb: 50}\n"}, "preload: compile has no {file} behind its first word"},
+		{"preload of a compiler's session", map[string]string{"c/runtime.yaml": good + "compile: [cc, \"{file}\"]\npreload: {memory_mb: 50, session: true}\n"}, "preload.session, preload.forks:"},
+		{"preload of a compiler's tests", map[string]string{"c/runtime.yaml": good + "compile: [cc, \"{file}\"]\npreload: {memory_mb: 50, forks: true}\n"}, "preload.session, preload.forks:"},
 		{"file unused", map[string]string{"c/runtime.yaml": strings.Replace(good, "{file}", "x", 1)}, "{file}"},
 	}
 	for _, tt := range tests {

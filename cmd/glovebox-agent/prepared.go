@@ -30,7 +30,7 @@ const (
 	handoverTimeout = 5 * time.Second
 )
 
-// prepared is a process that is started before its program is known. It is started as programs
+// prepared is a process that is started before its program is known, and becomes that or its compile step. It is started as programs
 // are, with a program's rights and in a group of its own, but without a program's limits: it
 // sets those itself before it becomes the program. Its code is the image's, not a job's. Three
 // messages cross its control socket: "prepared" with the files that it has mapped, the program
@@ -39,6 +39,7 @@ type prepared struct {
 	process
 
 	command []string
+	compile bool          // it becomes a compile step
 	control int           // our end
 	started chan struct{} // closed once the process was started, or could not be
 	send    func(agentwire.Prepared) error
@@ -59,7 +60,7 @@ type handover struct {
 
 // prepare starts the process, in the background, and sends what becomes of it.
 func prepare(request agentwire.Prepare, send func(agentwire.Prepared) error) *prepared {
-	p := &prepared{command: request.Command, control: -1, started: make(chan struct{}), send: send}
+	p := &prepared{command: request.Command, compile: request.Compile, control: -1, started: make(chan struct{}), send: send}
 	go func() {
 		err := p.start(request)
 		close(p.started)
@@ -79,7 +80,10 @@ func (p *prepared) start(request agentwire.Prepare) error {
 	p.control = ours
 	defer theirs.Close()
 	env := extended(request.Env, map[string]string{preloadVariable: fmt.Sprint(controlFD)})
-	r := run{name: "prepared", argv: request.Command, env: env, control: theirs, stderr: &output{}} // streams of their own
+	r := run{name: "prepared", argv: request.Command, env: env, control: theirs}
+	if !p.compile { // a compile step has one stream
+		r.stderr = &output{}
+	}
 	begun, failure, err := r.startProcess()
 	if err != nil {
 		return err
@@ -200,7 +204,7 @@ func (p *prepared) takeOver(start agentwire.Start, in *inputs) (_ *process, why 
 		return nil, why
 	}
 	_ = unix.Close(p.control) // the other end is closed already
-	if in.stdin != nil {
+	if in.stdin != nil && !p.compile {
 		in.stdin.Close()
 	}
 	return &p.process, nil
@@ -211,13 +215,16 @@ func (p *prepared) mismatch(ready bool, start agentwire.Start, in *inputs) error
 	switch {
 	case !ready:
 		return errors.New("it is not ready")
-	case start.PreparedMB == 0 || len(start.Compile) > 0 || in.problem != "":
+	case start.PreparedMB == 0 || p.compile != (len(start.Compile) > 0) || in.problem != "":
 		return errors.New("it is not for this program")
 	}
 	if command := becoming(start); len(command) < len(p.command) || !slices.Equal(command[:len(p.command)], p.command) {
 		return errors.New("the program has another command")
 	}
 	for _, stream := range []*os.File{p.pipes.stdout, p.pipes.stderr} {
+		if stream == nil {
+			continue
+		}
 		if n, err := readNow(stream, make([]byte, 1)); n > 0 || err == nil {
 			return errors.New("it has printed something")
 		}
@@ -226,10 +233,13 @@ func (p *prepared) mismatch(ready bool, start agentwire.Start, in *inputs) error
 	return p.preloaded.err
 }
 
-// becoming is the command of a prepared process that becomes the program, or a session's interpreter.
+// becoming is the command of a prepared process that becomes the program, its compile step, or a session's interpreter.
 func becoming(start agentwire.Start) []string {
-	if start.Session {
+	switch {
+	case start.Session:
 		return start.Become
+	case len(start.Compile) > 0:
+		return start.Compile
 	}
 	return start.Command
 }
@@ -247,7 +257,10 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 		}
 	}
 	limits, stdin := start.Limits, in.stdin
-	if start.Session { // its control socket is what it reads from
+	switch {
+	case p.compile:
+		limits, stdin = limits.Compile(), nil
+	case start.Session: // its control socket is what it reads from
 		limits.CPUMS = unboundedCPUMS
 		var err error
 		if p.sessionControl, stdin, err = newControl(); err != nil {

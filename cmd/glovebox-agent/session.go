@@ -85,6 +85,11 @@ func (s *session) run() error {
 	}
 	s.listen()
 
+	if start.Tests { // what a prepared process has left
+		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil {
+			return err
+		}
+	}
 	process, _ := s.prepared.takeOver(start, s.inputs) // preloading is best effort; ignore why it failed
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
@@ -95,8 +100,10 @@ func (s *session) run() error {
 	var counter *stocktaker
 	var sockets int
 	if start.Tests {
-		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil { // what a prepared process has left
-			return err
+		if process == nil { // and what it did while it was asked
+			if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil {
+				return err
+			}
 		}
 		if counter, err = newStocktaker(); err != nil {
 			return err
@@ -106,13 +113,14 @@ func (s *session) run() error {
 		}
 	}
 	if len(start.Compile) > 0 {
-		ok, err := s.compile(start)
+		ok, err := s.compile(start, process)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return s.out.WriteJSON(agentwire.TypeEnd, agentwire.End{})
 		}
+		process = nil
 	}
 	if start.Tests {
 		return s.runTests(start, counter, sockets)
@@ -207,15 +215,16 @@ func (s *session) sendBulk(t agentwire.Type, p []byte) error {
 	return nil
 }
 
-// compile runs the compile step and reports whether it succeeded. The files that it makes are
-// the program's inputs: no artifacts, unless the program changes them.
-func (s *session) compile(start agentwire.Start) (ok bool, err error) {
+// compile runs the compile step, in the prepared process if that is its own, and reports whether it succeeded. The files
+// that it makes are the program's inputs: no artifacts, unless the program changes them.
+func (s *session) compile(start agentwire.Start, process *process) (ok bool, err error) {
 	out := &output{most: agentwire.MaxCompileOutput, truncate: true, send: func(p []byte) error {
 		return s.sendBulk(agentwire.TypeCompileOutput, p)
 	}}
 	r := run{
 		name: "compile", argv: start.Compile, env: start.Env, limits: start.Limits.Compile(),
 		stdout: out, killed: s.killed, noIPC: start.Tests,
+		process: process, extraMemory: process.preloadAllowance(start),
 	}
 	end, err := r.do()
 	if err != nil {
@@ -231,7 +240,7 @@ func (s *session) compile(start agentwire.Start) (ok bool, err error) {
 	if err := out.add([]byte(end.message + say)); err != nil {
 		return false, err
 	}
-	compiled := agentwire.Compiled{ExitCode: end.ExitCode, WallMS: end.Usage.WallMS}
+	compiled := agentwire.Compiled{ExitCode: end.ExitCode, WallMS: end.Usage.WallMS, Preloaded: process != nil}
 	if end.Cause != agentwire.Exited && compiled.ExitCode == 0 {
 		compiled.ExitCode = 1
 	}

@@ -30,10 +30,9 @@ func (s *startup) planWarm(ctx context.Context) error {
 		}
 		w.Images[r.Image()], w.OnDemand[r.Image()] = job.Limits{}.Filled(r.Limits), !r.Core
 		if r.Preload != nil && c.Preload {
-			_, command := r.Command("", nil)
 			names[r.Image()] = r.Name
 			w.Preloads[r.Image()] = podman.Preload{
-				Command: command, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words,
+				Command: r.PreloadCommand(), Compile: len(r.Compile) > 0, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words,
 				SnapshotEnv: r.Preload.SnapshotEnvironment(r.Env), SnapshotWords: r.Preload.SnapshotWords,
 				Forks: r.Preload.Forks,
 			}

@@ -42,8 +42,8 @@
 // Signal, which each of its processes gets. What comes when it has ended is of no effect.
 //
 // Prepare makes the agent start a process before its program is known. Start says whether
-// the process may become the program. If it may not, isn't ready or refuses, the program is
-// started as usual; Started says which it was.
+// the process may become the program, or its compile step if Prepare says so. If it may not,
+// isn't ready or refuses, that is started as usual; Started, or Compiled, says which it was.
 //
 // Refused stands for everything from CompileOutput to Skipped if a job's inputs don't fit its own
 // limits: nothing of it is compiled or run, and nothing is collected.

@@ -15,7 +15,7 @@ type FromAgent struct {
 	StderrKB int64
 	Compile  bool // a compile step was asked for
 	Prepare  bool // a prepared process was asked for
-	Preload  bool // it may become the program
+	Preload  bool // it may become the program, or with Compile its compile step
 	Tests    bool // the program is run on tests, each of which NextTest announces
 	Session  bool // it is an interpreter, which gets code in turns, each of which NextTurn announces
 
@@ -193,13 +193,16 @@ func (a *FromAgent) acceptStarted(f Frame) (any, error) {
 	if err := f.Decode(&started); err != nil {
 		return nil, err
 	}
-	if started.Preloaded && (!a.prepared || !a.Preload) {
+	if started.Preloaded && !a.preloads() {
 		return nil, violation("started is of a process that is not prepared")
 	}
 	a.state = inProgram
 	a.cleared, a.test, a.tested = false, false, a.Tests || a.Session
 	return started, nil
 }
+
+// preloads reports whether the prepared process may become what was asked for.
+func (a *FromAgent) preloads() bool { return a.prepared && a.Preload }
 
 func (a *FromAgent) acceptRefused(f Frame) (any, error) {
 	var refused Refused
@@ -219,7 +222,10 @@ func (a *FromAgent) acceptCompiled(f Frame) (any, error) {
 	if compiled.ExitCode < 0 || compiled.ExitCode > 255 || !plausible(job.Usage{WallMS: compiled.WallMS}) {
 		return nil, violation("compiled with exit code %d", compiled.ExitCode)
 	}
-	a.Compile = false // it comes once
+	if compiled.Preloaded && !a.preloads() {
+		return nil, violation("compiled is of a process that is not prepared")
+	}
+	a.Compile, a.Preload = false, false // it comes once
 	a.state = wantStarted
 	if compiled.ExitCode != 0 {
 		a.state = wantEnd

@@ -130,6 +130,7 @@ func (h *FromHost) finishStart() error {
 		return err
 	}
 	h.start = nil
+	becomes := h.Start.PreparedMB > 0 && len(h.Start.Compile) == 0 // the prepared process becomes the program
 	switch l := h.Start.Limits; {
 	case h.Start.Protocol != Version:
 		return violation("start has protocol %d, this is %d", h.Start.Protocol, Version)
@@ -154,18 +155,20 @@ func (h *FromHost) finishStart() error {
 		return violation("start is for a session, and for tests or a compile step")
 	case (h.Start.Session && h.Start.PreparedMB > 0) != (len(h.Start.Become) > 0):
 		return violation("start is for a session and a prepared process, and doesn't say what that becomes; or the other way round")
-	case h.Start.Interactive && (h.Start.Session || h.Start.PreparedMB > 0):
+	case h.Start.Interactive && (h.Start.Session || becomes):
 		return violation("start is for an interactive program, and for a session or a prepared process")
 	case h.Start.StderrKB < 0 || h.Start.StderrKB > maxMB || h.Start.StderrKB > 0 && !h.Start.Tests:
 		return violation("start has %d KiB of stderr, and is for no tests, or beyond reason", h.Start.StderrKB)
-	case h.Start.Tests && h.Start.PreparedMB > 0:
+	case h.Start.Tests && becomes:
 		return violation("start is for tests and a prepared process")
 	case h.Start.Forks != nil && (!h.Start.Tests || len(h.Start.Compile) > 0 || h.Start.Forks.MemoryMB <= 0 || h.Start.Forks.MemoryMB > maxMB):
 		return violation("start is for a process that makes others, and for no tests, with a compile step, or without its memory")
-	case h.Start.PreparedMB > 0 && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):
+	case becomes && (h.Start.MergeStderr || l.AddressSpaceMB > 0 || l.StackMB > 0):
 		return violation("start is for a prepared process, and for what must be set before a process starts")
 	case h.Start.PreparedMB < 0 || h.Start.PreparedMB > maxMB || h.Start.PreparedMB > 0 && len(h.Prepare.Command) == 0:
 		return violation("start is for a process that was not prepared")
+	case h.Start.PreparedMB > 0 && h.Prepare.Compile != (len(h.Start.Compile) > 0):
+		return violation("start is for a process that was prepared for another step")
 	}
 	return nil
 }

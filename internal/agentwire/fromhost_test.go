@@ -26,6 +26,10 @@ func hostFrames(t *testing.T) map[string]Frame {
 	talking, talkingTests, talkingSession, talkingPrepared := start, start, start, early
 	talking.Interactive, talkingTests.Interactive, talkingSession.Interactive, talkingPrepared.Interactive = true, true, true, true
 	talkingTests.Tests, talkingSession.Session = true, true
+	compiler := early
+	compiler.Compile, compiler.Limits.CompileWallMS, compiler.Limits.CompileMemoryMB = []string{"x", "y"}, 1, 1
+	compilerTests := compiler
+	compilerTests.Tests, compilerTests.Interactive, compilerTests.MergeStderr, compilerTests.Limits.StackMB = true, true, true, 1
 	tests, warm := start, early
 	tests.Tests, warm.Tests = true, true
 	loud, loudTests, loudest, hushed := start, tests, tests, tests
@@ -54,6 +58,8 @@ func hostFrames(t *testing.T) map[string]Frame {
 		"start": frame(t, TypeStart, start), "half": frame(t, TypeStart, `{"protocol":2,`),
 		"unlimited": frame(t, TypeStart, none), "old": frame(t, TypeStart, old), "empty": frame(t, TypeStart, empty), "vast": frame(t, TypeStart, vast),
 		"prepare": frame(t, TypePrepare, prepare), "for prepared": frame(t, TypeStart, early),
+		"prepare compiler":  frame(t, TypePrepare, Prepare{Protocol: Version, Command: []string{"x"}, Compile: true}),
+		"prepared compiler": frame(t, TypeStart, compiler), "tests of compiler": frame(t, TypeStart, compilerTests),
 		"merged": frame(t, TypeStart, merged), "small": frame(t, TypeStart, small), "shallow": frame(t, TypeStart, shallow), "negative": frame(t, TypeStart, negative),
 		"prepare nothing": frame(t, TypePrepare, Prepare{Protocol: Version}), "prepare old": frame(t, TypePrepare, Prepare{Protocol: Version + 1, Command: []string{"x"}}),
 		"tests": frame(t, TypeStart, tests), "tests of prepared": frame(t, TypeStart, warm), "test": frame(t, TypeTest, Test{Args: []string{"a"}}), "no test": frame(t, TypeTest, "{"), "done": frame(t, TypeDone, nil),
@@ -94,6 +100,8 @@ func TestFromHost(t *testing.T) {
 	for _, frames := range []string{
 		"credit,start,a,data,b,stdin,stdin,go,credit,kill,kill",
 		"start,go", "start,stdin,go", "prepare,credit,for prepared,go", "prepare,start,go",
+		"prepare compiler,prepared compiler,go", "prepare compiler,tests of compiler,go", "prepare compiler,start,go", "prepare compiler,!prepare",
+		"prepare,prepared compiler,!go", "prepare compiler,for prepared,!go", "prepared compiler,!go",
 		"prepare,!prepare", "start,!prepare", "start,go,!prepare", "!prepare nothing", "!prepare old", "for prepared,!go",
 		"!go", "!a", "!data", "!stdin", "!kill", "!no credit", "!all credit",
 		"half,!go", "unlimited,!go", "old,!a", "empty,!go", "vast,!go", "negative,!go",

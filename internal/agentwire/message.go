@@ -38,9 +38,11 @@ type Ready struct {
 // Prepare asks for a process that is started before its program is known, and that may
 // become it: the command's own process, which waits for the rest of its arguments.
 type Prepare struct {
-	Protocol int               `json:"protocol"`
-	Command  []string          `json:"command"`
-	Env      map[string]string `json:"env,omitempty"`
+	Protocol int      `json:"protocol"`
+	Command  []string `json:"command"`
+	// Compile: it is to become the program's compile step, and not the program.
+	Compile bool              `json:"compile,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
 }
 
 // Prepared says what the prepared process uses, or why there is none.
@@ -61,7 +63,7 @@ type Start struct {
 	// Limits are filled: no field is 0 but those whose 0 means none.
 	Limits job.Limits `json:"limits"`
 	// PreparedMB, MiB, is what the prepared process may hold when it becomes the program,
-	// beside limits.memory_mb. 0: the program must not be the prepared process.
+	// beside limits.memory_mb; or its compile step, beside limits.compile_memory_mb. 0: it must not.
 	PreparedMB int64 `json:"prepared_mb,omitempty"`
 	// MergeStderr: what the program prints on stderr is part of its stdout.
 	MergeStderr bool `json:"merge_stderr,omitempty"`
@@ -171,6 +173,8 @@ type FileBegin struct {
 type Compiled struct {
 	ExitCode int   `json:"exit_code"`
 	WallMS   int64 `json:"wall_ms"`
+	// Preloaded: the prepared process was the compile step's.
+	Preloaded bool `json:"preloaded,omitempty"`
 }
 
 // Cause is why the job's main process ended.

@@ -266,7 +266,7 @@ type Outcome struct {
 	Kernel string
 	// Warm says that the sandbox was started before the call of Run.
 	Warm bool
-	// Preloaded says that the program's process was, too.
+	// Preloaded says that the process of the program, or of its compile step, was, too.
 	Preloaded bool
 	// Lost says that the sandbox ended in a test, or before the first, with what else the outcome says;
 	// or after one, which has its outcome. Tests that were not run need another sandbox.

@@ -13,10 +13,12 @@ import (
 )
 
 // Preload is a process that is started in an idle sandbox, and that a program can become later
-// if its command begins with the same words.
+// if its command begins with the same words; or its compile step.
 type Preload struct {
 	// Command starts the process.
 	Command []string
+	// Compile: it becomes a program's compile step.
+	Compile bool
 	// Env is the process's environment, as Program.Env.
 	Env map[string]string
 	// MemoryMB is the most that the process may hold as it waits. A preloaded program may
@@ -42,7 +44,7 @@ func (p Preload) request(snapshot bool) agentwire.Prepare {
 	if snapshot && p.SnapshotEnv != nil {
 		env = p.SnapshotEnv
 	}
-	return agentwire.Prepare{Protocol: agentwire.Version, Command: p.Command, Env: sandbox.Program{Env: env}.Environment()}
+	return agentwire.Prepare{Protocol: agentwire.Version, Command: p.Command, Compile: p.Compile, Env: sandbox.Program{Env: env}.Environment()}
 }
 
 const (
@@ -75,7 +77,13 @@ func (p plan) preloadMB() int64 {
 
 // preloads reports whether the program can be the process that sandboxes of the plan preload.
 func (p plan) preloads(program sandbox.Program) bool {
-	if p.preload == nil || len(program.Compile) > 0 || program.Tests != nil {
+	if p.preload == nil || p.preload.Compile != (len(program.Compile) > 0) {
+		return false
+	}
+	if p.preload.Compile {
+		return begins(program.Compile, p.preload.Command)
+	}
+	if program.Tests != nil {
 		return false
 	}
 	if program.MergeStderr || program.Limits.AddressSpaceMB > 0 || program.Limits.StackMB > 0 {
@@ -87,8 +95,11 @@ func (p plan) preloads(program sandbox.Program) bool {
 	if program.Turns != nil {
 		return program.Interpreter != nil && slices.Contains(p.preload.Command, program.Interpreter.Name)
 	}
-	n := len(p.preload.Command)
-	return len(program.Command) >= n && slices.Equal(program.Command[:n], p.preload.Command)
+	return begins(program.Command, p.preload.Command)
+}
+
+func begins(command, words []string) bool {
+	return len(command) >= len(words) && slices.Equal(command[:len(words)], words)
 }
 
 // forks is how the program's command is started once for all its tests; nil where each has to start it: so it is for a job with an
@@ -99,7 +110,7 @@ func (p plan) forks(program sandbox.Program) *agentwire.Forks {
 		return nil
 	}
 	before := len(p.preload.Command) - 1 // what is before the file
-	if len(program.Command) <= before || !slices.Equal(program.Command[:before], p.preload.Command[:before]) || !maps.Equal(program.Env, p.preload.Env) {
+	if len(program.Command) <= before || !begins(program.Command, p.preload.Command[:before]) || !maps.Equal(program.Env, p.preload.Env) {
 		return nil
 	}
 	f := agentwire.Forks{MemoryMB: p.preload.MemoryMB}

@@ -184,6 +184,7 @@ func sameColdAndPreloaded(t *testing.T, p *podman.Sandboxes, program sandbox.Pro
 		Signal         string
 		Stdout, Stderr string
 		Artifacts      []string
+		Compiled       job.Compile // without its time
 	}
 	of := func(sandboxes *podman.Sandboxes) (result, sandbox.Outcome) {
 		sink := &kept{keepBytes: true}
@@ -191,7 +192,10 @@ func sameColdAndPreloaded(t *testing.T, p *podman.Sandboxes, program sandbox.Pro
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := result{o.Status, o.ExitCode, o.Signal, sink.stdout.String(), address.ReplaceAllString(sink.stderr.String(), "0x…"), nil}
+		r := result{o.Status, o.ExitCode, o.Signal, sink.stdout.String(), address.ReplaceAllString(sink.stderr.String(), "0x…"), nil, job.Compile{}}
+		if o.Compile != nil {
+			r.Compiled = job.Compile{ExitCode: o.Compile.ExitCode, Output: o.Compile.Output}
+		}
 		for _, a := range sink.artifacts {
 			r.Artifacts = append(r.Artifacts, fmt.Sprintf("%s %d %s", a.name, a.size, a.sha256))
 		}

@@ -32,6 +32,7 @@ func (s *Session) compile(ctx context.Context, limit time.Duration) (failed bool
 			s.returnCredit(e.Frame)
 		case agentwire.TypeCompiled:
 			c := e.message.(agentwire.Compiled)
+			s.Outcome.Preloaded = c.Preloaded
 			s.Outcome.Compile = &job.Compile{
 				ExitCode: c.ExitCode, WallMS: c.WallMS,
 				Output: strings.ToValidUTF8(s.compileOutput.String(), "\uFFFD"),
