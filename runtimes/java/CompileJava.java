@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.Stream;
 
 /**
@@ -17,6 +18,8 @@ public final class CompileJava {
     private static final byte[] MAIN = "([Ljava/lang/String;)V".getBytes(StandardCharsets.US_ASCII);
 
     public static void main(String[] args) throws Throwable {
+        // javac takes Java's own class path for the program's, and this one's is a jar of ours.
+        System.setProperty("java.class.path", Objects.requireNonNullElse(System.getenv("CLASSPATH"), ""));
         String control = System.getenv("GLOVEBOX_PRELOAD");
         if (control != null) {
             args = new Preload(Integer.parseInt(control)).await();

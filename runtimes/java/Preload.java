@@ -11,8 +11,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -27,7 +27,11 @@ final class Preload {
     // The agent's JSON, with no character that has to be escaped in the arguments. What is in another form is refused.
     private static final Pattern MESSAGE = Pattern.compile("\\{\"args\":\\[((?:\"[^\"\\\\]*\",?)*)\\],\"env\":(\\{.*\\}),\"limits\":(\\{.*\\})\\}");
     private static final Pattern ARGUMENT = Pattern.compile("\"([^\"]*)\"");
+    private static final Pattern VARIABLE = Pattern.compile("\"((?:[^\"\\\\]|\\\\.)*)\":\"((?:[^\"\\\\]|\\\\.)*)\"");
     private static final Pattern LIMIT = Pattern.compile("\"([A-Z]+)\":(\\d+)");
+
+    // What begins the names of variables that the C library, Java and its compiler read.
+    private static final List<String> READ = List.of("CLASSPATH", "GCONV_", "GLIBC_", "HOME", "JAVA", "_JAVA", "JDK_", "LANG", "LC_", "LD_", "LOCPATH", "MALLOC_", "NLSPATH", "PATH", "TMP", "TZ");
 
     private final int control;
     private final Arena arena = Arena.ofConfined();
@@ -51,7 +55,14 @@ final class Preload {
         warmUp();
         say("prepared\n" + mappedFiles());
         Matcher told = MESSAGE.matcher(hear());
-        String refusal = told.matches() ? takeOver(told.group(2), told.group(3)) : "it has an argument that is to be escaped";
+        String refusal = "it has an argument that is to be escaped";
+        try {
+            if (told.matches()) {
+                refusal = takeOver(told.group(1), told.group(2), told.group(3));
+            }
+        } catch (StackOverflowError e) { // Java's patterns recurse
+            refusal = "it is too long";
+        }
         say(refusal == null ? "yes" : refusal);
         if (refusal != null) {
             Runtime.getRuntime().halt(0); // the agent starts another
@@ -75,13 +86,13 @@ final class Preload {
         System.gc(); // what waits is to hold little
     }
 
-    /**
-     * Sets the program's limits, or says why this can't be its compiler. What Java and the compiler read of the environment is read, so
-     * that has to be the same.
-     */
-    private String takeOver(String env, String limits) throws Throwable {
-        if (!env.equals(environment())) {
-            return "it has another environment";
+    /** Sets the program's limits, or says why this can't be its compiler. */
+    private String takeOver(String arguments, String env, String limits) throws Throwable {
+        if (arguments.contains("\"@") || arguments.contains("\"-proc") || arguments.contains("\"--proc")) {
+            return "it has a processor of annotations, which may read the environment, or a file of arguments";
+        }
+        if (!read(env).equals(readHere())) {
+            return "it has another value for what was read already";
         }
         for (Matcher limit = LIMIT.matcher(limits); limit.find(); ) {
             Integer resource = LIMITS.get(limit.group(1));
@@ -93,11 +104,18 @@ final class Preload {
         return null;
     }
 
-    /** Is this process's environment as the message has it, where no character needs to be escaped. */
-    private static String environment() {
-        Map<String, String> sorted = new TreeMap<>(System.getenv());
-        sorted.remove("GLOVEBOX_PRELOAD");
-        return sorted.entrySet().stream().map(e -> "\"" + e.getKey() + "\":\"" + e.getValue() + "\"").collect(Collectors.joining(",", "{", "}"));
+    /** Are the variables of a message that are read, as it has them. */
+    private static Map<String, String> read(String env) {
+        return VARIABLE.matcher(env).results().filter(v -> isRead(v.group(1))).collect(Collectors.toMap(v -> v.group(1), v -> v.group(2)));
+    }
+
+    /** Are those of this process: none has a character that JSON escapes, or else the two differ. */
+    private static Map<String, String> readHere() {
+        return System.getenv().entrySet().stream().filter(v -> isRead(v.getKey())).collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue));
+    }
+
+    private static boolean isRead(String variable) {
+        return READ.stream().anyMatch(variable::startsWith);
     }
 
     /** Are the files that are mapped, one a line: the agent holds them, or the sandbox's kernel would do away with its mappings at the end. */

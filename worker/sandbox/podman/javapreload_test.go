@@ -65,7 +65,7 @@ func TestPreloadedJava(t *testing.T) {
 		"compact":      java(t, "Main.java", `void main() { IO.println("compact"); }`),
 		"a package":    java(t, "Main.java", "package a.b;\npublic class Main { public static void main(String[] a) { System.out.println(new Main()); } public String toString() { return getClass().getName(); } }"),
 		"several files": with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println(new Other().x()); } }`),
-			files("Other.java", "class Other { int x() { return 7; } }")),
+			files("Other.java", "class Other { int x() { return lib.More.X; } }", "lib/More.java", "package lib; public class More { public static final int X = 7; }")),
 		"an error":          java(t, "Main.java", "public class Main {\n    int f() { return \"é\"; }\n}\n"),
 		"errors":            java(t, "Main.java", "public class Main {\n"+strings.Repeat("    int f() { return x; }\n", 150)+"}\n"),
 		"syntax":            java(t, "Main.java", "public class Main { void f( { }"),
@@ -75,11 +75,12 @@ func TestPreloadedJava(t *testing.T) {
 		"parameters' names": java(t, "Main.java", `public class Main { public static void main(String[] told) throws Exception { System.out.println(Main.class.getMethods()[0].getParameters()[0].getName()); } }`, "-parameters"),
 		"no main":           java(t, "Main.java", "class A {} class B {}"),
 		"no file":           with(java(t, "Main.java", ""), func(p *sandbox.Program) { p.Files = nil }),
-		"what is there":     java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { for (var d : new String[]{"/tmp", "/work"}) try (var w = Files.walk(Path.of(d))) { w.sorted().forEach(f -> System.out.println(f + " " + Files.isDirectory(f))); } System.out.println(System.getenv()); System.out.println(Files.readString(Path.of("/proc/self/limits")).lines().filter(l -> !l.contains("cpu")).toList()); } }`),
+		"what is there":     java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { for (var d : new String[]{"/tmp", "/work"}) try (var w = Files.walk(Path.of(d))) { w.sorted().forEach(f -> System.out.println(f + " " + Files.isDirectory(f))); } System.out.println(new java.util.TreeMap<>(System.getenv())); System.out.println(Files.readString(Path.of("/proc/self/limits")).lines().filter(l -> !l.contains("cpu")).toList()); } }`),
 		"an annotation":     java(t, "Main.java", `@Deprecated public class Main { record P(int x, int y) {} sealed interface S permits A, B {} record A(int v) implements S {} record B(String s) implements S {} static String f(S s) { return switch (s) { case A(var v) when v > 1 -> "big" + v; case A a -> "a"; case B(var x) -> x; }; } public static void main(String[] a) { System.out.println(new P(1, 2) + f(new A(3)) + f(new B("ä"))); } }`),
 		"its time":          with(java(t, "Main.java", helloJava), limitsOf(func(l *job.Limits) { l.CompileWallMS = 1 })),
 		"standard input":    with(java(t, "Main.java", `public class Main { public static void main(String[] a) throws Exception { System.out.println(new String(System.in.readAllBytes()) + String.join(",", a)); } }`), stdin("in"), arguments("x", "--y")),
 		"both streams":      with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println("out"); System.err.println("err"); System.exit(3); } }`), func(p *sandbox.Program) { p.MergeStderr = true }),
+		"variables":         with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println(System.getenv("A") + System.getenv("B")); } }`), env("A", "b\"}\n\\é"), env("B", "{\"LANG\":\"x\"}")),
 		"artifacts":         java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { Files.writeString(Path.of("out.txt"), "made"); } }`),
 	}
 	p := preloadedJava(t, fromSnapshots+"java")
@@ -103,7 +104,15 @@ func TestPreloadedJavaRefuses(t *testing.T) {
 	p := preloadedJava(t, fromSnapshots+"java-refuses")
 	for name, change := range map[string]func(*sandbox.Program){
 		"a variable that Java reads": env("JDK_JAVAC_OPTIONS", "-Xlint:all"),
-		"a variable of its own":      env("A", "b"),
+		"another home":               env("HOME", "/work"),
+		"a long variable":            env("A", strings.Repeat(`\`, 20_000)),
+		"a file of arguments": func(p *sandbox.Program) {
+			p.Compile = append(javaRuntime(t).PreloadCommand(), "@empty", "Main.java")
+			p.Files = append(p.Files, sandbox.File{Name: "empty"})
+		},
+		"a processor": func(p *sandbox.Program) {
+			p.Compile = append(javaRuntime(t).PreloadCommand(), "-proc:none", "Main.java")
+		},
 		"an argument to be escaped": func(p *sandbox.Program) {
 			p.Compile = append(javaRuntime(t).PreloadCommand(), `-Akey="x"`, "Main.java")
 		},
