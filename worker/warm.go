@@ -35,17 +35,15 @@ func (w *Worker) keepAsked(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	all, err := w.Records.Fleet.Slots(ctx)
-	if err != nil {
-		return err
+	var all int64
+	if len(list) > 0 {
+		if all, err = w.Records.Fleet.Slots(ctx); err != nil {
+			return err
+		}
 	}
 	// Only now: a worker that was paused meanwhile may count for nothing in these already, and would take a part of all that are left.
 	if w.paused() != nil {
 		return nil //nolint:nilerr // why it is paused is the monitor's to say
-	}
-	if len(list) == 0 {
-		sandboxes.Ask(nil)
-		return nil
 	}
 	if len(w.Only) > 0 { // it isn't among those that take any job
 		all += int64(w.Concurrency)

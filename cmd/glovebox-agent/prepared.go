@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func (p *prepared) start(request agentwire.Prepare) error {
 	p.control = ours
 	defer theirs.Close()
 	env := extended(request.Env, map[string]string{preloadVariable: fmt.Sprint(controlFD)})
-	r := run{name: "prepared", argv: request.Command, env: env, control: theirs}
+	r := run{name: "prepared", argv: request.Command, env: env, control: theirs, noIPC: p.compile}
 	if !p.compile { // a compile step has one stream
 		r.stderr = &output{}
 	}
@@ -135,6 +136,9 @@ func (p *prepared) awaitReady() error {
 	return nil
 }
 
+// errHungUp is why no more messages come.
+var errHungUp = errors.New("it has ended")
+
 // receive waits for a message of the process.
 func (p *prepared) receive() (string, error) {
 	b := make([]byte, maxHandover)
@@ -145,7 +149,7 @@ func (p *prepared) receive() (string, error) {
 		case err != nil:
 			return "", fmt.Errorf("receive from it: %w", err)
 		case n == 0:
-			return "", errors.New("it has ended")
+			return "", errHungUp
 		default:
 			return string(b[:n]), nil
 		}
@@ -200,7 +204,11 @@ func (p *prepared) takeOver(start agentwire.Start, in *inputs) (_ *process, why 
 		why = p.handOver(start, in)
 	}
 	if why != nil {
-		p.discard(start.Limits.MemoryMB << 20)
+		limits := start.Limits
+		if len(start.Compile) > 0 {
+			limits = limits.Compile()
+		}
+		p.discard(limits.MemoryMB << 20)
 		return nil, why
 	}
 	_ = unix.Close(p.control) // the other end is closed already
@@ -291,10 +299,17 @@ func (p *prepared) handOver(start agentwire.Start, in *inputs) error {
 		return fmt.Errorf("tell it the program: %w", err)
 	}
 	answer, err := p.receive()
-	if err == nil && answer != "yes" {
-		err = fmt.Errorf("it refused: %s", agentwire.Printable(answer, 200))
+	switch {
+	case err != nil:
+		return err
+	case answer != "yes":
+		return fmt.Errorf("it refused: %s", agentwire.Printable(answer, 200))
+	case p.compile: // sockets are counted while it runs, for tests that may leave none
+		if more, err := p.receive(); !errors.Is(err, errHungUp) {
+			return fmt.Errorf("its socket is still open: %s, %w", agentwire.Printable(more, 200), cmp.Or(err, errors.New("it said more")))
+		}
 	}
-	return err
+	return nil
 }
 
 // discard ends the process and all that it started, in the place of which a program starts that may hold so

@@ -91,6 +91,11 @@ func (s *session) run() error {
 		}
 	}
 	process, _ := s.prepared.takeOver(start, s.inputs) // preloading is best effort; ignore why it failed
+	if s.prepared != nil && process == nil {           // it may have been in the middle of something
+		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil {
+			return err
+		}
+	}
 	if s.inputs.problem != "" {
 		return s.refuse(s.inputs.problem)
 	}
@@ -100,11 +105,6 @@ func (s *session) run() error {
 	var counter *stocktaker
 	var sockets int
 	if start.Tests {
-		if process == nil { // and what it did while it was asked
-			if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil {
-				return err
-			}
-		}
 		if counter, err = newStocktaker(); err != nil {
 			return err
 		}

@@ -5,8 +5,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
-import java.util.Objects;
 import java.util.stream.Stream;
 
 /**
@@ -15,11 +15,10 @@ import java.util.stream.Stream;
  */
 public final class CompileJava {
     static final Path CLASSES = Path.of("/tmp/classes");
-    private static final byte[] MAIN = "([Ljava/lang/String;)V".getBytes(StandardCharsets.US_ASCII);
+    // A method's name and type, as a class file has them among its constants.
+    private static final byte[] MAIN = constant("main"), OF_STRINGS = constant("([Ljava/lang/String;)V");
 
     public static void main(String[] args) throws Throwable {
-        // javac takes Java's own class path for the program's, and this one's is a jar of ours.
-        System.setProperty("java.class.path", Objects.requireNonNullElse(System.getenv("CLASSPATH"), ""));
         String control = System.getenv("GLOVEBOX_PRELOAD");
         if (control != null) {
             args = new Preload(Integer.parseInt(control)).await();
@@ -49,26 +48,39 @@ public final class CompileJava {
     static int compile(Path classes, String... args) {
         List<String> all = new ArrayList<>(List.of("-proc:none", "-g", "-d", classes.toString()));
         Collections.addAll(all, args);
-        return com.sun.tools.javac.Main.compile(all.toArray(String[]::new));
+        return Javac.run(all.toArray(String[]::new));
     }
 
-    /** Is the class named like the file, else one whose constants show a method of main's kind; null if there is none. */
+    /**
+     * Is the class named like the file, with a main if several are named so, else one whose constants show a method main(String[]); null
+     * if there is none. Classes of packages come behind others.
+     */
     static String mainClass(String name) throws IOException {
+        if (!Files.isDirectory(CLASSES)) {
+            return null;
+        }
         List<Path> files;
         try (Stream<Path> walk = Files.walk(CLASSES)) {
-            files = walk.filter(f -> f.toString().endsWith(".class")).sorted().toList();
+            files = walk.filter(f -> f.toString().endsWith(".class")).sorted(Comparator.comparing(Path::getNameCount).thenComparing(CompileJava::className)).toList();
         }
+        Path named = null, other = null;
         for (Path file : files) {
+            byte[] bytes = Files.readAllBytes(file);
             if (file.getFileName().toString().equals(name + ".class")) {
-                return className(file);
+                if (contains(bytes, MAIN)) {
+                    return className(file);
+                }
+                named = named == null ? file : named;
+            } else if (other == null && contains(bytes, MAIN) && contains(bytes, OF_STRINGS)) {
+                other = file;
             }
         }
-        for (Path file : files) {
-            if (contains(Files.readAllBytes(file), MAIN)) {
-                return className(file);
-            }
-        }
-        return null;
+        Path main = named == null ? other : named;
+        return main == null ? null : className(main);
+    }
+
+    private static byte[] constant(String text) {
+        return ("\u0001\u0000" + (char) text.length() + text).getBytes(StandardCharsets.US_ASCII);
     }
 
     private static String className(Path file) {

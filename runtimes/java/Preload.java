@@ -88,8 +88,8 @@ final class Preload {
 
     /** Sets the program's limits, or says why this can't be its compiler. */
     private String takeOver(String arguments, String env, String limits) throws Throwable {
-        if (arguments.contains("\"@") || arguments.contains("\"-proc") || arguments.contains("\"--proc")) {
-            return "it has a processor of annotations, which may read the environment, or a file of arguments";
+        if (Stream.of("@", "-proc", "--proc", "-Xplugin").anyMatch(a -> arguments.contains('"' + a)) || Files.exists(Path.of("META-INF"))) {
+            return "it has code that the compiler may execute, or a file of arguments";
         }
         if (!read(env).equals(readHere())) {
             return "it has another value for what was read already";

@@ -119,12 +119,12 @@ func TestReadRunSpec(t *testing.T) {
 		},
 		"java": {
 			`"language_id":"java","sourcecode":"class A {}\npublic final class Hello {\n public static void main(String[] a) {} }","sourcefilename":"prog.java"`, "Hello.java", "Hello",
-			"{ java -XX:+UseSerialGC ", "exec java -Xrs -Xss8m -Xmx200m 'Hello' ",
+			"{ java @/usr/local/lib/glovebox/compile.args Javac ", "exec java -Xrs -Xss8m -Xmx200m 'Hello' ",
 			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, OutputKB: 2048, Processes: 256, FileMB: 20, DiskMB: 64},
 		},
 		"java without a main method": {
 			`"language_id":"java","sourcecode":"public class Hello {}","parameters":{"main_class":"a.B'; id '","interpreterargs":[]}`, "prog.java", "a.B; id ",
-			"{ java -XX:+UseSerialGC ", "exec java  'a.B; id ' ",
+			"{ java @/usr/local/lib/glovebox/compile.args Javac ", "exec java  'a.B; id ' ",
 			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, OutputKB: 2048, Processes: 256, FileMB: 20, DiskMB: 64},
 		},
 	} {

@@ -49,7 +49,7 @@ var languages = []language{
 	{
 		id: "java", runtime: "java", file: "prog.java", processes: 256, interpreterArgs: []string{"-Xrs", "-Xss8m", "-Xmx200m"},
 		// The compiler as the image has it cached, which takes a third of the time of javac.
-		compile: "java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:AOTCache=/usr/local/lib/glovebox/javac.aot -m jdk.compiler/com.sun.tools.javac.Main {compileargs} {file}",
+		compile: "java @/usr/local/lib/glovebox/compile.args Javac {compileargs} {file}",
 		run:     "java {interpreterargs} {main} {runargs}",
 	},
 	{

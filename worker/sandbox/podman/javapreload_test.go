@@ -74,14 +74,18 @@ func TestPreloadedJava(t *testing.T) {
 		"a flag of nobody":  java(t, "Main.java", helloJava, "-Xnothing"),
 		"parameters' names": java(t, "Main.java", `public class Main { public static void main(String[] told) throws Exception { System.out.println(Main.class.getMethods()[0].getParameters()[0].getName()); } }`, "-parameters"),
 		"no main":           java(t, "Main.java", "class A {} class B {}"),
-		"no file":           with(java(t, "Main.java", ""), func(p *sandbox.Program) { p.Files = nil }),
-		"what is there":     java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { for (var d : new String[]{"/tmp", "/work"}) try (var w = Files.walk(Path.of(d))) { w.sorted().forEach(f -> System.out.println(f + " " + Files.isDirectory(f))); } System.out.println(new java.util.TreeMap<>(System.getenv())); System.out.println(Files.readString(Path.of("/proc/self/limits")).lines().filter(l -> !l.contains("cpu")).toList()); } }`),
-		"an annotation":     java(t, "Main.java", `@Deprecated public class Main { record P(int x, int y) {} sealed interface S permits A, B {} record A(int v) implements S {} record B(String s) implements S {} static String f(S s) { return switch (s) { case A(var v) when v > 1 -> "big" + v; case A a -> "a"; case B(var x) -> x; }; } public static void main(String[] a) { System.out.println(new P(1, 2) + f(new A(3)) + f(new B("ä"))); } }`),
-		"its time":          with(java(t, "Main.java", helloJava), limitsOf(func(l *job.Limits) { l.CompileWallMS = 1 })),
-		"standard input":    with(java(t, "Main.java", `public class Main { public static void main(String[] a) throws Exception { System.out.println(new String(System.in.readAllBytes()) + String.join(",", a)); } }`), stdin("in"), arguments("x", "--y")),
-		"both streams":      with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println("out"); System.err.println("err"); System.exit(3); } }`), func(p *sandbox.Program) { p.MergeStderr = true }),
-		"variables":         with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println(System.getenv("A") + System.getenv("B")); } }`), env("A", "b\"}\n\\é"), env("B", "{\"LANG\":\"x\"}")),
-		"artifacts":         java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { Files.writeString(Path.of("out.txt"), "made"); } }`),
+		"a package's class": with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println("mine " + new L.Main()); } }`),
+			files("L/Main.java", `package L; public class Main { public String toString() { return "its"; } }`)),
+		"a nested one":   java(t, "Prog.java", `class Helper { static class In { In(String[] a) {} } static void log(String... a) {} public static void main(String[] a) { System.out.println("Helper"); } }`),
+		"nothing":        java(t, "Main.java", "// nothing\n"),
+		"no file":        with(java(t, "Main.java", ""), func(p *sandbox.Program) { p.Files = nil }),
+		"what is there":  java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { for (var d : new String[]{"/tmp", "/work"}) try (var w = Files.walk(Path.of(d))) { w.sorted().forEach(f -> System.out.println(f + " " + Files.isDirectory(f))); } System.out.println(new java.util.TreeMap<>(System.getenv())); System.out.println(Files.readString(Path.of("/proc/self/limits")).lines().filter(l -> !l.contains("cpu")).toList()); } }`),
+		"an annotation":  java(t, "Main.java", `@Deprecated public class Main { record P(int x, int y) {} sealed interface S permits A, B {} record A(int v) implements S {} record B(String s) implements S {} static String f(S s) { return switch (s) { case A(var v) when v > 1 -> "big" + v; case A a -> "a"; case B(var x) -> x; }; } public static void main(String[] a) { System.out.println(new P(1, 2) + f(new A(3)) + f(new B("ä"))); } }`),
+		"its time":       with(java(t, "Main.java", helloJava), limitsOf(func(l *job.Limits) { l.CompileWallMS = 1 })),
+		"standard input": with(java(t, "Main.java", `public class Main { public static void main(String[] a) throws Exception { System.out.println(new String(System.in.readAllBytes()) + String.join(",", a)); } }`), stdin("in"), arguments("x", "--y")),
+		"both streams":   with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println("out"); System.err.println("err"); System.exit(3); } }`), func(p *sandbox.Program) { p.MergeStderr = true }),
+		"variables":      with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println(System.getenv("A") + System.getenv("B")); } }`), env("A", "b\"}\n\\é"), env("B", "{\"LANG\":\"x\"}")),
+		"artifacts":      java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { Files.writeString(Path.of("out.txt"), "made"); } }`),
 	}
 	p := preloadedJava(t, fromSnapshots+"java")
 	for _, name := range namesInShort(1, 3, programs) {
@@ -110,6 +114,7 @@ func TestPreloadedJavaRefuses(t *testing.T) {
 			p.Compile = append(javaRuntime(t).PreloadCommand(), "@empty", "Main.java")
 			p.Files = append(p.Files, sandbox.File{Name: "empty"})
 		},
+		"what may name a plugin": files("META-INF/any", ""),
 		"a processor": func(p *sandbox.Program) {
 			p.Compile = append(javaRuntime(t).PreloadCommand(), "-proc:none", "Main.java")
 		},
