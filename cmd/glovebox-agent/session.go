@@ -91,7 +91,8 @@ func (s *session) run() error {
 		}
 	}
 	process, _ := s.prepared.takeOver(start, s.inputs) // preloading is best effort; ignore why it failed
-	if s.prepared != nil && process == nil {           // it may have been in the middle of something
+	if s.prepared != nil && process == nil {
+		// It may have been in the middle of something.
 		if err := wipeAs(jobID, "/tmp", "/dev/shm"); err != nil {
 			return err
 		}
