@@ -52,7 +52,7 @@ check "its memory is bounded, without swap" bash -c "[ $(cat "$leaf/memory.max")
 takes "a restored spinner with cpus=0.43" "$leaf" 15 48
 glovebox cancel "$spinner" >"$out/cancel.txt" 2>&1 || cat "$out/cancel.txt"
 await ended spinner "$spinner"
-equal "the spinner" "$(result spinner status) $(jq -r '.runtime.snapshot // "" | length' "$out/spinner.json")" "canceled 64"
+equal "the spinner" "$(result spinner status)" canceled # its result says nothing of its sandbox
 
 # ---- who can change them -----------------------------------------------------------
 
