@@ -16,15 +16,7 @@ import (
 // javaRuntime is what jobs in Java are compiled and run with.
 func javaRuntime(tb testing.TB) runtimes.Runtime {
 	tb.Helper()
-	set, err := runtimes.Embedded()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r, ok := set.Lookup("java")
-	if !ok || r.Preload == nil {
-		tb.Fatal("there is no runtime java whose compiler can be preloaded")
-	}
-	return r
+	return preloadingRuntime(tb, "java")
 }
 
 // preloadedJava keeps two sandboxes of Java's in which a compiler waits.
@@ -32,7 +24,7 @@ func preloadedJava(tb testing.TB, worker string) *podman.Sandboxes {
 	tb.Helper()
 	open(tb)
 	r := javaRuntime(tb)
-	return keepWarmOf(tb, worker, r.Image(), &podman.Preload{Command: r.PreloadCommand(), Compile: true, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB})
+	return keepWarmOf(tb, worker, r.Image(), preloadOf(r))
 }
 
 // java is a program in Java, in a file of that name; flags are the compiler's.

@@ -17,15 +17,7 @@ import (
 // nodeRuntime is what jobs in JavaScript are run with.
 func nodeRuntime(tb testing.TB) runtimes.Runtime {
 	tb.Helper()
-	set, err := runtimes.Embedded()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r, ok := set.Lookup("node")
-	if !ok || r.Preload == nil {
-		tb.Fatal("there is no runtime node that can be preloaded")
-	}
-	return r
+	return preloadingRuntime(tb, "node")
 }
 
 // preloadedNode keeps two sandboxes of Node's that wait preloaded, for any program.
@@ -33,8 +25,7 @@ func preloadedNode(tb testing.TB, worker string) *podman.Sandboxes {
 	tb.Helper()
 	open(tb)
 	r := nodeRuntime(tb)
-	_, command := r.Command("", nil)
-	return keepWarmOf(tb, worker, r.Image(), &podman.Preload{Command: command, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB})
+	return keepWarmOf(tb, worker, r.Image(), preloadOf(r))
 }
 
 // node is a program in JavaScript.

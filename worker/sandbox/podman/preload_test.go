@@ -17,15 +17,25 @@ import (
 func pythonRuntime(tb testing.TB) runtimes.Runtime {
 	tb.Helper()
 	open(tb) // a program as of a job of it has the suite's image
+	return preloadingRuntime(tb, "python")
+}
+
+func preloadingRuntime(tb testing.TB, name string) runtimes.Runtime {
+	tb.Helper()
 	set, err := runtimes.Embedded()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r, ok := set.Lookup("python")
+	r, ok := set.Lookup(name)
 	if !ok || r.Preload == nil {
-		tb.Fatal("there is no runtime python that can be preloaded")
+		tb.Fatalf("there is no runtime %s that can be preloaded", name)
 	}
 	return r
+}
+
+// preloadOf is what waits for any program of the runtime.
+func preloadOf(r runtimes.Runtime) *podman.Preload {
+	return &podman.Preload{Command: r.PreloadCommand(), Compile: len(r.Compile) > 0, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB}
 }
 
 // asJobOf makes the program one as the worker makes it of a job of the runtime.
