@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,15 +183,15 @@ func TestAbuse(t *testing.T) {
 }
 
 // attackAll makes each attack in a fresh sandbox, and looks for what is left of all of them.
-func attackAll(t *testing.T, attacks []abuse, attack func(*suspects, *testing.T, int, abuse)) {
+func attackAll(t *testing.T, attacks []abuse, attack func(*suspects, *testing.T, abuse)) {
 	t.Helper()
 	s := &suspects{podman: open(t), filter: func(jobID string) string { return "label=run.glovebox.job=" + jobID }}
 	t.Cleanup(func() { nothingLeft(t, s.traces) }) // after the last of them
-	for i, a := range attacks {
+	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			gbtest.WhenIdle(t)
-			attack(s, t, i, a)
+			attack(s, t, a)
 		})
 	}
 }
@@ -222,10 +223,10 @@ func abuseWaiting(t *testing.T, begin int, start func(claimed *slog.Logger) *pod
 		t.Fatal(err)
 	}
 	attacks := inShort(begin, 4, abuses(t)) // each is made in a fresh sandbox anyway
-	for i, a := range attacks {
+	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			gbtest.Eventually(t, "two sandboxes wait", func() bool { return count(p, suite.image) >= 2 })
-			s.attack(t, i, a)
+			s.attack(t, a)
 		})
 	}
 	if n := claimed.count(); n < 2*len(attacks)-4 { // but those with a disk_mb of their own
@@ -243,11 +244,11 @@ type suspects struct {
 }
 
 // attack makes one, with a job beside it.
-func (s *suspects) attack(t *testing.T, i int, a abuse) {
+func (s *suspects) attack(t *testing.T, a abuse) {
 	t.Helper()
 	mine := &onSink{}
 	var o sandbox.Outcome
-	s.beside(t, i, func(ctx context.Context, jobID string, on func()) {
+	s.beside(t, func(ctx context.Context, jobID string, on func()) {
 		a.program.Image, a.program.JobID, mine.on = suite.image, jobID, on
 		var err error
 		if o, err = s.podman.Run(ctx, a.program, mine); err != nil {
@@ -278,10 +279,14 @@ func (a abuse) check(t *testing.T, status job.Status, want string, k *kept) {
 	}
 }
 
-// beside runs a job while the attack of that number is made, which is to call on once it has begun.
-func (s *suspects) beside(t *testing.T, i int, attack func(ctx context.Context, jobID string, on func())) {
+// attacksMade counts the attacks of all tests: these run at the same time, and find containers by their job.
+var attacksMade atomic.Int32
+
+// beside runs a job while the attack is made, which is to call on once it has begun.
+func (s *suspects) beside(t *testing.T, attack func(ctx context.Context, jobID string, on func())) {
 	t.Helper()
-	jobs := [2]string{fmt.Sprintf("neighbour-%d", i), fmt.Sprintf("abuse-%d", i)}
+	n := attacksMade.Add(1)
+	jobs := [2]string{fmt.Sprintf("neighbour-%d", n), fmt.Sprintf("abuse-%d", n)}
 	beside := program(neighbour, limits(job.Limits{OutputKB: 2048, WallMS: 120_000}))
 	beside.Image, beside.JobID = suite.image, jobs[0]
 	sink := &gateSink{reached: make(chan struct{}), open: make(chan struct{})}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -84,6 +85,9 @@ func podmanCLI(args ...string) (string, error) {
 	cmd := exec.CommandContext(context.Background(), "podman", args...)
 	cmd.Env = append(os.Environ(), podmanEnv()...)
 	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("podman %s: %w: %.500s", args[0], err, exit.Stderr)
+	}
 	return strings.TrimSpace(string(out)), err
 }
 

@@ -17,7 +17,7 @@ func TestAbuseInSession(t *testing.T) {
 }
 
 // attackInSession makes an attack in a session, with a job beside it.
-func (s *suspects) attackInSession(t *testing.T, i int, a abuse) {
+func (s *suspects) attackInSession(t *testing.T, a abuse) {
 	t.Helper()
 	code := string(a.program.Files[0].Content)
 	if a.program.Command[0] == "bash" {
@@ -28,7 +28,7 @@ func (s *suspects) attackInSession(t *testing.T, i int, a abuse) {
 	p.Limits = a.program.Limits
 	begun := false
 	x := &steps{todo: []step{{code: "x = 41"}, {code: code, wall: time.Duration(p.Limits.WallMS) * time.Millisecond}, {code: "40 + 2"}}}
-	s.beside(t, i, func(ctx context.Context, jobID string, on func()) {
+	s.beside(t, func(ctx context.Context, jobID string, on func()) {
 		p.JobID, p.Turns = jobID, x
 		x.todo[1].on = func() { begun = true; on() }
 		var outside kept
