@@ -182,7 +182,7 @@ test-long: setup-tests build ## every suite with what `make test` leaves out: at
 # Those of the core are in test-podman. With ONLY, an image can be removed again before the next is built.
 test-runtimes: setup-tests build runtimes ## every case of every runtime, the core or not, and each name that façades have for it, and problem packages; ONLY="rust ruby" for some
 	$(call timed,test the runtimes,export GLOVEBOX_TEST_RUNTIMES="$(or $(ONLY),all)"; \
-		go test -v -count=1 -timeout 60m $(as_podman_user) $(TESTFLAGS) -run 'TestCases$$|TestPreloadedR' ./worker/sandbox/podman/ && $(e2e) -run 'TestFacadeLanguages$$|TestGradePackages$$' ./e2e/)
+		go test -v -count=1 -timeout 60m $(as_podman_user) $(TESTFLAGS) -run 'TestCases$$|TestPreloaded(R|Octave)' ./worker/sandbox/podman/ && $(e2e) -run 'TestFacadeLanguages$$|TestGradePackages$$' ./e2e/)
 
 # As the Podman user, who can't write into this tree.
 measure-runtimes: ## sizes and times of the runtimes that are built, into docs/benchmarks/runtimes.md

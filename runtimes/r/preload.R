@@ -26,11 +26,16 @@ local({
   }
   dev.off()
   unlink(file)
+
+  # What that leaves behind.
+  assign(".Devices", pairlist("null device"), baseenv())
+  .Internal(seterrmessage(""))
   if ("ggplot2" %in% imports) {
+    ggplot2::set_last_plot(NULL)
     measured <- ggplot2:::descent_cache # of fonts, on a device of another resolution
     rm(list = ls(measured, all.names = TRUE), envir = measured)
+    for (name in c("grobAutoName", "vpAutoName")) assign("index", 0, environment(get(name, asNamespace("grid"))))
   }
-  assign(".Devices", pairlist("null device"), baseenv()) # as before the first
 })
 
 # cli has a thread that counts the time. None is to be there while R waits.

@@ -8,13 +8,17 @@
  * Where a program could tell the difference it is refused, and the agent starts another: when its environment has
  * another value for something that was read already. What remains is listed in runtimes/README.md. */
 #define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -41,10 +45,15 @@ static size_t notes;
 static bool noting;
 
 static void note(const char *name) {
-    for (size_t i = 0; i < notes && i < NOTED; i++)
-        if (strcmp(noted[i], name) == 0) return;
-    if (notes < NOTED) noted[notes] = strdup(name);
-    notes++;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what draws has threads */
+    size_t i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < notes && i < NOTED && strcmp(noted[i], name) != 0) i++;
+    if (i == notes || i == NOTED) {
+        if (notes < NOTED && !(noted[notes] = strdup(name))) abort();
+        notes++;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* getenv is the C library's for R and all that it loads, and notes the name. */
@@ -56,8 +65,8 @@ char *getenv(const char *name) {
     return NULL;
 }
 
-/* What the C library reads by itself. */
-static const char *const read_in_c[] = {"GCONV_", "GLIBC_", "LANG", "LC_", "LD_", "LOCPATH", "MALLOC_", "NLSPATH", "OUTPUT_CHARSET", "TZ"};
+/* What libraries in C read by themselves, and LN_S, which R sets whatever it was. */
+static const char *const read_in_c[] = {"GCONV_", "GLIBC_", "GOMP_", "LANG", "LC_", "LD_", "LN_S", "LOCPATH", "MALLOC_", "NLSPATH", "OMP_", "OUTPUT_CHARSET", "TZ"};
 
 static bool was_read(const char *name) {
     for (size_t i = 0; i < notes && i < NOTED; i++)
@@ -76,21 +85,29 @@ static _Noreturn void refuse(const char *why) {
     _exit(0); /* the agent starts another */
 }
 
-/* set_environment sets what R's two shells would: Rscript's options, R's, and etc/ldpaths. */
+static const char *value_or(const char *name, const char *otherwise) {
+    const char *value = getenv(name);
+    return value ? value : otherwise;
+}
+
+/* set_environment sets what Rscript and R's shell script would, with etc/ldpaths. */
 static void set_environment(void) {
     static const char *const always[][2] = {
         {"R_HOME", HOME}, {"R_SHARE_DIR", "/usr/share/R/share"}, {"R_INCLUDE_DIR", "/usr/share/R/include"}, {"R_DOC_DIR", "/usr/share/R/doc"},
         {"SED", "/bin/sed"}, {"R_ENVIRON", ""}, {"R_ENVIRON_USER", ""}, {"R_PROFILE_USER", ""},
     };
-    const char *theirs = getenv("LD_LIBRARY_PATH");
-    char path[8192];
+    const char *packages = getenv("R_SCRIPT_DEFAULT_PACKAGES"), *theirs = value_or("LD_LIBRARY_PATH", ""), *java;
+    char server[4096], path[16384];
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) {
         setenv(always[i][0], always[i][1], 1);
         if (noting) note(always[i][0]);
     }
     if (noting) note("R_ARCH");
     setenv("R_ARCH", "", 0);
-    snprintf(path, sizeof path, "%s%s%s", HOME "/lib:/usr/lib/x86_64-linux-gnu:/usr/lib/jvm/default-java/lib/server", theirs && *theirs ? ":" : "", theirs ? theirs : "");
+    if (packages) setenv("R_DEFAULT_PACKAGES", packages, 1);
+    snprintf(server, sizeof server, "%s/lib/server", value_or("JAVA_HOME", "/usr/lib/jvm/default-java"));
+    java = value_or("R_JAVA_LD_LIBRARY_PATH", server);
+    snprintf(path, sizeof path, "%s%s%s%s%s", value_or("R_LD_LIBRARY_PATH", HOME "/lib:/usr/lib/" MULTIARCH), *java ? ":" : "", java, *theirs ? ":" : "", theirs);
     setenv("LD_LIBRARY_PATH", path, 1);
 }
 
@@ -212,12 +229,31 @@ static void call(SEXP what, SEXP environment) {
     if (failed) refuse(R_curErrorBuf());
 }
 
+/* drop_fonts drops what pango has loaded, and its thread, which no process that a program forks would have: it would wait
+ * for that for ever. What fontconfig has read stays. */
+static void drop_fonts(void) {
+    void *pango = dlopen("libpangocairo-1.0.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    void (*set_default)(void *) = pango ? (void (*)(void *))dlsym(pango, "pango_cairo_font_map_set_default") : NULL;
+    if (!set_default) refuse("it has drawn without pango");
+    set_default(NULL);
+    for (int tries = 0, threads = 2; threads > 1; tries++) {
+        DIR *tasks = opendir("/proc/self/task");
+        if (!tasks || tries == 5000) refuse("it has a thread");
+        threads = -2; /* . and .. */
+        while (readdir(tasks)) threads++;
+        closedir(tasks);
+        usleep(1000);
+    }
+}
+
 /* prepare executes preload.R, and returns its environment. */
 static SEXP prepare(const char *imports) {
     SEXP environment = R_NewEnv(R_GlobalEnv, 0, 0);
     R_PreserveObject(environment);
-    defineVar(install("imports"), mkString(imports), environment);
-    call(lang3(install("sys.source"), mkString("/usr/local/lib/glovebox/preload.R"), environment), R_BaseEnv);
+    defineVar(install("imports"), PROTECT(mkString(imports)), environment);
+    call(lang3(install("sys.source"), PROTECT(mkString("/usr/local/lib/glovebox/preload.R")), environment), R_BaseEnv);
+    UNPROTECT(2);
+    drop_fonts();
     return environment;
 }
 
@@ -257,8 +293,15 @@ static void become_program(SEXP prepared, char **given, const char *file, char *
     close(control);
 }
 
+/* is_socket reports whether the number is that of a socket as the agent makes it. */
+static bool is_socket(const char *number) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    return getsockopt(atoi(number), SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
 int main(int argc, char **argv) {
-    static char *const begin[] = {HOME "/bin/exec/R", "--no-echo", "--no-restore", "--no-save", "--no-init-file", "--no-environ"};
+    static char *const begin[] = {HOME "/bin/exec/R", "--no-echo", "--no-restore", "--no-save", "--no-restore", "--no-init-file", "--no-environ"};
     const size_t options = sizeof begin / sizeof *begin;
     const char *socket = getenv("GLOVEBOX_PRELOAD"), *imports = getenv("GLOVEBOX_PRELOAD_IMPORTS");
     char **arguments, **given = NULL, option[8192];
@@ -267,6 +310,8 @@ int main(int argc, char **argv) {
         fputs("usage: Rscript FILE [ARGUMENT…]\n", stderr);
         return 2;
     }
+    if (socket && !is_socket(socket)) socket = NULL; /* the program's own variable */
+    prctl(PR_SET_NAME, "R");
     arguments = calloc(options + (size_t)argc + MOST, sizeof *arguments); /* a message has no more */
     if (!arguments) return 2;
     memcpy(arguments, begin, sizeof begin);

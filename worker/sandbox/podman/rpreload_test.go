@@ -1,61 +1,24 @@
 package podman_test
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/glovebox-run/glovebox/job"
-	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
-	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
-
-// rRuntime is what jobs in R are run with: make test-runtimes builds it.
-func rRuntime(tb testing.TB) runtimes.Runtime {
-	tb.Helper()
-	if !slices.ContainsFunc(testedRuntimes(tb), func(r runtimes.Runtime) bool { return r.Name == "r" }) {
-		tb.Skip("R is no runtime of the core: make test-runtimes tests it")
-	}
-	open(tb)
-	return preloadingRuntime(tb, "r")
-}
-
-// r is a program in R.
-func r(tb testing.TB, source string, options ...func(*sandbox.Program)) sandbox.Program {
-	tb.Helper()
-	of := rRuntime(tb)
-	return program("", append([]func(*sandbox.Program){func(p *sandbox.Program) {
-		_, p.Command = of.Command("", nil)
-		p.Image, p.Env = of.Image(), maps.Clone(of.Env)
-		p.Files = []sandbox.File{{Name: "main.r", Content: []byte(source)}}
-		p.Limits = job.Limits{WallMS: 60_000, CPUMS: 60_000}.Filled(of.Limits)
-	}}, options...)...)
-}
-
-// preloadedR keeps two sandboxes in which R waits.
-func preloadedR(tb testing.TB, worker string) *podman.Sandboxes {
-	tb.Helper()
-	of := rRuntime(tb)
-	preload := preloadOf(of)
-	preload.SnapshotEnv, preload.SnapshotWords = of.Preload.SnapshotEnvironment(of.Env), of.Preload.SnapshotWords
-	return keepWarmOf(tb, worker, of.Image(), preload)
-}
 
 // rState is most of what a program can ask about itself and its process, except for what runtimes/README.md lists.
 const rState = `
-print(commandArgs(trailingOnly = TRUE)); print(setdiff(commandArgs(), "--no-restore"))
+print(commandArgs(trailingOnly = TRUE)); print(commandArgs())
 print(search()); print(ls(all.names = TRUE)); print(environmentName(environment())); print(sys.calls()); print(interactive())
 e <- Sys.getenv(); e <- e[!names(e) %in% c("PWD", "R_SESSION_TMPDIR", "SHLVL")]; print(paste(names(e), e, sep = "=")); print(getwd()); print(list.files("/tmp", pattern = "^[^R]", all.files = TRUE)); print(list.files())
 o <- options(); o <- o[!names(o) %in% c("callr.condition_handler_cli_message", "dplyr.show_progress")]; for (n in names(o)) { cat(n, ": ", sep = ""); str(o[[n]]) }
 print(exists(".Random.seed")); print(RNGkind()); print(Sys.getlocale()); print(l10n_info()); print(Sys.timezone()); print(as.POSIXct(0, origin = "1970-01-01"))
 print(.libPaths()); print(R.home()); print(capabilities()[c("png", "jpeg", "cairo", "fifo")]); print(extSoftVersion()[["PCRE"]]); print(.Machine$double.eps); print(Sys.info()[c("user", "effective_user")])
 print(.Devices); print(.Device); print(dev.cur()); print(showConnections(all = TRUE)); print(nchar(Sys.umask("077")))
-print(grepl(paste0("^/tmp/Rtmp"), tempdir())); print(file.info(tempdir())$mode); print(list.files(tempdir())); print(Sys.getenv("R_SESSION_TMPDIR") == tempdir()); print(.Last.value); print(warnings()); print(getOption("warn")); print(traceback())
+print(grepl(paste0("^/tmp/Rtmp"), tempdir())); print(file.info(tempdir())$mode); print(list.files(tempdir())); print(Sys.getenv("R_SESSION_TMPDIR") == tempdir()); print(.Last.value); print(warnings()); print(getOption("warn")); print(traceback()); print(geterrmessage())
 status <- readLines("/proc/self/status"); print(status[grepl("^(Cap|Seccomp|NoNewPrivs|Sig|Uid|Gid|PPid)", status)]); l <- readLines("/proc/self/limits"); print(l[!grepl("cpu time", l)])
 print(Sys.readlink("/proc/self/fd/0") != ""); print(ls(baseenv(), all.names = TRUE)); print(body(function(x) x + 1)); print(Cstack_info()[["size"]]); print(mem.maxVSize()); print(sessionInfo()$otherPkgs); print(compiler::enableJIT(-1)); print(gc.time()[1] >= 0)
 `
@@ -63,8 +26,9 @@ print(Sys.readlink("/proc/self/fd/0") != ""); print(ls(baseenv(), all.names = TR
 // TestPreloadedR: a program does in an R that waited what it does in one that was started for it, and by Rscript.
 func TestPreloadedR(t *testing.T) {
 	t.Parallel()
+	of := onDemandRuntime(t, "r")
 	with := func(source string, options ...func(*sandbox.Program)) sandbox.Program {
-		return r(t, source, options...)
+		return programIn(of, source, options...)
 	}
 	programs := map[string]sandbox.Program{
 		"state":              with(rState),
@@ -95,6 +59,9 @@ func TestPreloadedR(t *testing.T) {
 		"forked":             with("library(parallel); print(mclapply(1:4, function(i) i * i, mc.cores = 2)); p <- mcparallel(stop('in it')); print(class(mccollect(p)[[1]]))"),
 		"ggplot2":            with("library(ggplot2); ggplot(cars, aes(speed, dist)) + geom_point() + labs(title = 'Größe'); p <- ggplot(mtcars, aes(factor(cyl), fill = factor(gear))) + geom_bar(); print(p); ggsave('own.png', p, width = 3, height = 2, dpi = 72); print(search())"),
 		"dplyr":              with("library(dplyr); library(tidyr); library(stringr); cars |> group_by(speed) |> summarise(n = n(), m = mean(dist)); as_tibble(mtcars); str_detect(c('a', 'b'), 'a'); pivot_longer(tibble(x = 1, y = 2), everything()); print(jsonlite::toJSON(list(a = 1))); filter(cars, nothing > 1)"),
+		"forked charts":      with("library(parallel); print(mclapply(1:2, function(i) { plot(cars); dev.off(); file.exists('chart-1.png') }, mc.cores = 1)); print(mclapply(1:2, function(i) { png(paste0(i, '.png'), family = 'serif'); plot(cars); dev.off(); i }, mc.cores = 2))"),
+		"no last plot":       with("library(ggplot2); print(is.null(last_plot())); try(ggsave('x.png')); print(file.exists('x.png'))"),
+		"names of grid":      with("library(grid); textGrob('a'); viewport(); library(ggplot2); print(ggplotGrob(ggplot(cars, aes(speed, dist)) + geom_point())$grobs[[6]])"),
 		"charts":             with("plot(cars, main = 'Größe 日本'); hist(c(1, 2, 2, 3)); invisible(dev.off()); barplot(c(a = 1, b = 2)); print(dev.cur()); svg('x.svg'); plot(1); invisible(dev.off()); postscript('y.ps'); plot(1:2); print(dev.list())"),
 		"a chart of its own": with("png('mine.png', width = 200, height = 200); image(volcano); invisible(dev.off()); jpeg('j.jpg'); pie(1:3); invisible(dev.off())"),
 		"files":              with("write.csv(cars, 'out.csv'); x <- read.csv('out.csv'); print(dim(x)); saveRDS(x, 'x.rds'); print(identical(readRDS('x.rds'), x)); f <- tempfile(); writeLines('t', f); print(readLines(f)); print(dirname(f) == tempdir()); rm(f); save.image()"),
@@ -112,18 +79,11 @@ func TestPreloadedR(t *testing.T) {
 		"a mark":             with("\ufeffprint('bom')\n"),
 		"bytes":              with("print('a\xff')\n# \xe4\nprint(2)\n"),
 	}
-	p := preloadedR(t, fromSnapshots+"r")
-	for name, program := range programs {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			gbtest.WhenIdle(t)
-			sameColdAndPreloaded(t, p, program, func() { awaitPreloadedOf(t, p, program.Image) })
-		})
-	}
+	sameWherePreloaded(t, waitingFor(t, of, "r"), programs)
 	t.Run("Rscript", func(t *testing.T) {
 		t.Parallel()
-		said := func(command ...string) string {
-			program := with(rState, env("A", "b"))
+		said := func(variable, value string, command ...string) string {
+			program := with(rState, env(variable, value))
 			program.Command = append(command, "main.r", "x", "-y")
 			o, k := run(t, program)
 			if o.Status != job.Succeeded {
@@ -131,8 +91,10 @@ func TestPreloadedR(t *testing.T) {
 			}
 			return k.stdout.String()
 		}
-		if ours, theirs := said(rRuntime(t).Run[0]), said("Rscript", "--no-save", "--no-restore", "--no-init-file", "--no-environ"); ours != theirs {
-			t.Errorf("ours:\n%s\nRscript's:\n%s", ours, theirs)
+		for variable, value := range map[string]string{"A": "b", "R_SCRIPT_DEFAULT_PACKAGES": "utils,grDevices,stats", "JAVA_HOME": "/work/j", "R_JAVA_LD_LIBRARY_PATH": "", "LD_LIBRARY_PATH": "/work"} {
+			if ours, theirs := said(variable, value, of.Run[0]), said(variable, value, "Rscript", "--no-save", "--no-restore", "--no-init-file", "--no-environ"); ours != theirs {
+				t.Errorf("with %s=%s, ours (-) and Rscript's (+):\n%s", variable, value, cmp.Diff(ours, theirs))
+			}
 		}
 	})
 }
@@ -140,12 +102,11 @@ func TestPreloadedR(t *testing.T) {
 // TestPreloadedRRefuses: a program that the R that waits can't be gets one of its own.
 func TestPreloadedRRefuses(t *testing.T) {
 	t.Parallel()
-	p := preloadedR(t, fromSnapshots+"r-refuses")
-	for name, c := range map[string]struct {
-		option func(*sandbox.Program)
-		want   string
-	}{
+	of := onDemandRuntime(t, "r")
+	refusesPrograms(t, waitingFor(t, of, "r-refuses"), of, "cat(Sys.timezone(), '\n')", map[string]refused{
 		"another time zone":      {env("TZ", "Asia/Tokyo"), "Asia/Tokyo"},
+		"fewer packages":         {env("R_SCRIPT_DEFAULT_PACKAGES", "utils"), "Etc/UTC"},
+		"threads":                {env("OMP_NUM_THREADS", "3"), "Etc/UTC"},
 		"packages of its own":    {env("R_LIBS_USER", "/work"), "Etc/UTC"},
 		"another language":       {env("LANG", "C"), "Etc/UTC"},
 		"another editor":         {env("EDITOR", "ed"), "Etc/UTC"},
@@ -153,51 +114,15 @@ func TestPreloadedRRefuses(t *testing.T) {
 		"what is to be escaped":  {arguments("a\nb"), "Etc/UTC"},
 		"a variable with quotes": {env("A", `"`), "Etc/UTC"},
 		"no file":                {func(p *sandbox.Program) { p.Files = nil }, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			awaitPreloadedOf(t, p, rRuntime(t).Image())
-			sink := &kept{}
-			o, err := p.Run(t.Context(), r(t, "cat(Sys.timezone(), '\\n')", c.option), sink)
-			if err != nil || o.Preloaded || !strings.HasPrefix(sink.stdout.String(), c.want) || (o.Status == job.Succeeded) != (c.want != "") {
-				t.Errorf("got %+v, %v, %q%s, want it not preloaded, and %q", o, err, sink.stdout.String(), sink.stderr.String(), c.want)
-			}
-		})
-	}
+	})
 }
 
 // TestPreloadedRIsFresh: what is drawn at random differs between two that go on from one snapshot.
 func TestPreloadedRIsFresh(t *testing.T) {
 	t.Parallel()
-	p := preloadedR(t, fromSnapshots+"r-fresh")
-	const source = `
+	of := onDemandRuntime(t, "r")
+	drawsAnew(t, waitingFor(t, of, "r-fresh"), of, `
 x <- c(runif = runif(1), sample = sample(1e9, 1), tempdir = tempdir(), tempfile = tempfile(), forked = parallel::mclapply(1, function(i) basename(tempfile()))[[1]])
 cat(sprintf('{"%s"}', paste(names(x), x, sep = '":"', collapse = '","')))
-`
-	get := func() (said map[string]string) {
-		for range 100 {
-			awaitPreloadedOf(t, p, rRuntime(t).Image())
-			sink := &kept{}
-			o, err := p.Run(t.Context(), r(t, source), sink)
-			if err != nil || o.Status != job.Succeeded {
-				t.Fatalf("got %+v, %v: %s", o, err, sink.stderr.String())
-			}
-			if !o.Preloaded || o.Snapshot == "" {
-				continue
-			}
-			if err := json.Unmarshal(sink.stdout.Bytes(), &said); err != nil {
-				t.Fatalf("%v: %s", err, sink.stdout.String())
-			}
-			t.Logf("held %d MiB", o.Usage.MemoryPeakBytes>>20)
-			return said
-		}
-		t.Fatal("it was never preloaded")
-		return nil
-	}
-	one, two := get(), get()
-	for what, value := range one {
-		if fmt.Sprint(value) == two[what] {
-			t.Errorf("%s: %v in two sandboxes of one snapshot", what, value)
-		}
-	}
+`)
 }

@@ -13,25 +13,34 @@ import (
 // BenchmarkR is a program in R from its claim to its end, in turns: in sandboxes in which R waited, and in ones in which Rscript is
 // started. "ratio" is how many times as long the latter take.
 func BenchmarkR(b *testing.B) {
-	image := rRuntime(b).Image()
-	waiting, plain := preloadedR(b, fromSnapshots+"bench-r"), keepWarmOf(b, "bench-r-plain", image, nil)
-	for name, source := range map[string]string{
+	benchmarkWaiting(b, "r", []string{"Rscript", "--no-save", "--no-restore", "--no-init-file", "--no-environ", "main.r"}, map[string]string{
 		"hello":   "cat('hello\\n')",
 		"plot":    "plot(cars, main = 'Größe')",
 		"ggplot2": "library(ggplot2); ggplot(cars, aes(speed, dist)) + geom_point()",
 		"dplyr":   "library(dplyr); cars %>% group_by(speed) %>% summarise(n = n()) %>% print()",
-	} {
+	})
+}
+
+// BenchmarkOctave is the same for Octave.
+func BenchmarkOctave(b *testing.B) {
+	benchmarkWaiting(b, "octave", nil, map[string]string{"hello": "printf ('hello\\n');", "plot": "plot (1:3); title ('x');"})
+}
+
+// benchmarkWaiting compares programs of a runtime where it waited with ones that are started by a command, the runtime's own if there is none.
+func benchmarkWaiting(b *testing.B, name string, command []string, sources map[string]string) {
+	b.Helper()
+	of := onDemandRuntime(b, name)
+	waiting, plain := waitingFor(b, of, "bench-"+name), keepWarmOf(b, "bench-plain-"+name, of.Image(), nil)
+	for name, source := range sources {
 		b.Run(name, func(b *testing.B) {
-			started := r(b, source)
-			started.Command = []string{"Rscript", "--no-save", "--no-restore", "--no-init-file", "--no-environ", "main.r"}
 			var took [2]time.Duration
 			for b.Loop() {
-				awaitPreloadedOf(b, waiting, image)
-				gbtest.Eventually(b, "a sandbox waits", func() bool { return plain.WarmOf(image) > 0 })
+				awaitPreloadedOf(b, waiting, of.Image())
+				gbtest.Eventually(b, "a sandbox waits", func() bool { return plain.WarmOf(of.Image()) > 0 })
 				for i, p := range []*podman.Sandboxes{waiting, plain} {
-					program := started
-					if p == waiting {
-						program = r(b, source)
+					program := programIn(of, source)
+					if p == plain && command != nil {
+						program.Command = command
 					}
 					began := time.Now()
 					sink := &kept{}
