@@ -13,4 +13,5 @@ function glovebox_train ()
   print (shown, file, "-dpng", "-S800,600");
   close (shown);
   unlink (file);
+  set (0, "defaultfigure__graphics_toolkit__", "remove");
 endfunction

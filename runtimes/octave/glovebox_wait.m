@@ -20,7 +20,7 @@ function glovebox_wait ()
     glovebox_preload ("say", refused);
     glovebox_preload ("exit"); % the agent starts another
   endif
-  lasterr ("");
+  lasterror ("reset");
   lastwarn ("", "");
 endfunction
 
@@ -50,11 +50,15 @@ endfunction
 % refusal says why this process can't be the program's; it is empty where it can.
 function why = refusal (told, given)
   % What Octave, its libraries and the C library read as they start begins so.
-  read = {"BLIS_", "BROWSER", "COLUMNS", "DISPLAY", "EDITOR", "FC_", "FONTCONFIG", "GCONV_", "GLIBC_", "GNUPLOT", "GNUTERM", "GOTO", "HOME", "HOST", "INFO", "LANG", "LC_", "LD_", "LINES", "LOCPATH", ...
-          "LOGNAME", "MAKEINFO", "MALLOC_", "NLSPATH", "OCTAVE", "OMP_", "OPENBLAS", "OUTPUT_CHARSET", "PAGER", "PATH", "PWD", "SHELL", "TEMP", "TERM", "TEXMF", "TMP", "TZ", "USER", "VISUAL", "XDG_"};
+  read = {"ACC_", "BLIS_", "BROWSER", "COLUMNS", "DISPLAY", "DOMTERM", "EDITOR", "EXPAT_", "FC_", "FONTCONFIG", "FREETYPE_", "GCONV_", "GFORTRAN_", "GLIBC", "GNUPLOT", "GNUTERM", "GNUTLS_", "GOMP_", ...
+          "GOTO", "GSC", "G_", "HB_", "HDF5_", "HOME", "HOST", "INFO", "INPUTRC", "KPATHSEA_", "LANG", "LC_", "LD_", "LESS", "LINES", "LOCPATH", "LOGNAME", "MAGICK_", "MAKEINFO", "MALLOC_", "NCURSES_", ...
+          "NLSPATH", "OCTAVE", "OMP_", "OPENBLAS", "OPENSSL_", "OUTPUT_CHARSET", "PAGER", "PANGO", "PATH", "PIXMAN_", "PWD", "SHELL", "TEMP", "TERM", "TEXMF", "TMP", "TZ", "USER", "VISUAL", "XDG_"};
   why = "";
   if (! isempty (told.args))
     why = "it has arguments";
+  endif
+  if (! isempty (glob (".oct-config")))
+    why = "it has settings of its own";
   endif
   for each = glob ("*.m")'
     if (! all (strncmp (file_in_loadpath (each{1}, "all"), [pwd() "/"], length (pwd ()) + 1)) || exist (each{1}(1:end-2), "builtin"))
@@ -76,8 +80,11 @@ function take_over (told, given)
     unsetenv (each{1});
   endfor
   for each = fieldnames (told.env)'
-    setenv (each{1}, told.env.(each{1}));
+    if (! isfield (given, each{1}) || ! strcmp (told.env.(each{1}), given.(each{1}))) % Octave has put more into PATH
+      setenv (each{1}, told.env.(each{1}));
+    endif
   endfor
+  rand ("seed", "reset"); % the old generator, which is all distributions' own
   rand ("twister", "reset"); % from the kernel's
   randn ("twister", "reset");
   rande ("twister", "reset");

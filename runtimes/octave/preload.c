@@ -38,11 +38,12 @@ static const char *hear(void) {
 }
 
 /* limit sets a hard and soft limit, by getrlimit's name. */
-static void limit(const char *name, rlim_t value) {
+static void limit(const char *name, double value) {
     static const struct { const char *name; int resource; } names[] = {
         {"CORE", RLIMIT_CORE}, {"CPU", RLIMIT_CPU}, {"FSIZE", RLIMIT_FSIZE}, {"NOFILE", RLIMIT_NOFILE}, {"NPROC", RLIMIT_NPROC}, {"STACK", RLIMIT_STACK},
     };
-    struct rlimit both = {value, value};
+    rlim_t most = value >= 0x1p64 ? RLIM_INFINITY : (rlim_t)value;
+    struct rlimit both = {most, most};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i].name, name) == 0) {
             if (setrlimit(names[i].resource, &both) != 0) mexErrMsgTxt(strerror(errno));
@@ -67,7 +68,7 @@ void mexFunction(int results, array_t *result[], int count, const array_t *given
     if (strcmp(what, "open") == 0 && count == 2) control = (int)mxGetScalar(given[1]);
     else if (strcmp(what, "say") == 0 && count == 2) say(mxArrayToString(given[1]));
     else if (strcmp(what, "hear") == 0) result[0] = mxCreateString(hear());
-    else if (strcmp(what, "limit") == 0 && count == 3) limit(mxArrayToString(given[1]), (rlim_t)mxGetScalar(given[2]));
+    else if (strcmp(what, "limit") == 0 && count == 3) limit(mxArrayToString(given[1]), mxGetScalar(given[2]));
     else if (strcmp(what, "become") == 0) become();
     else if (strcmp(what, "exit") == 0) _exit(0);
     else mexErrMsgTxt("glovebox_preload: what is that?");

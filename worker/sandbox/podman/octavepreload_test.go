@@ -9,14 +9,121 @@ import (
 
 // octaveState is most of what a program can ask about itself and its process, except for what runtimes/README.md lists.
 const octaveState = `
-who; whos; argv (), program_invocation_name (), program_name (), pwd (), ls ('-a'), ls ('-a', '/tmp'), mfilename ('fullpath'), nargin ('size')
-lasterr (), [m, id] = lastwarn (), isempty (lasterror ().message), warning (), get (0, 'children'), isempty (get (0, 'currentfigure')), figure_count = numel (findall (0, 'type', 'figure')), graphics_toolkit ()
-path (), exec_path (), EDITOR (), PAGER (), getenv ('HOME'), getenv ('MINE'), getenv ('EMPTY'), getenv ('GLOVEBOX_PRELOAD'), system ('env | sort');
-dbstack (), isguirunning (), isdeployed (), computer (), nproc () > 0, format, output_precision (), page_screen_output (), history_save (), crash_dumps_octave_core (), debug_on_error (), struct_levels_to_print (), print_empty_dimensions ()
-tempdir (), P_tmpdir (), isempty (fopen ('all')), freport (), umask (), getuid (), getgid (), getppid (), is_function_handle (@sin), pkg ('list'), mlock_is = mislocked ('print'), optimize_diagonal_matrix ()
-x = strsplit (fileread ('/proc/self/status'), "\n"); printf ("%s\n", x{! cellfun (@isempty, regexp (x, '^(Cap|Seccomp|NoNewPrivs|Sig|Uid|Gid|PPid|Threads)'))});
-x = strsplit (fileread ('/proc/self/limits'), "\n"); printf ("%s\n", x{cellfun (@isempty, regexp (x, 'cpu time'))});
-x = get (0); x = rmfield (x, {'screenpixelsperinch', 'pointerlocation'})
+1;
+function asked = each_of ()
+  asked = {
+    "who"
+    "whos"
+    "argv ()"
+    "program_invocation_name ()"
+    "program_name ()"
+    "pwd ()"
+    "ls ('-a')"
+    "ls ('-a', '/tmp')"
+    "mfilename ('fullpath')"
+    "dbstack ()"
+    "lasterr ()"
+    "lasterror ()"
+    "lasterror ().stack"
+    "[m, id] = lastwarn ()"
+    "warning ()"
+    "get (0, 'children')"
+    "get (0, 'currentfigure')"
+    "get (0, 'default')"
+    "numel (findall (0, 'type', 'figure'))"
+    "graphics_toolkit ()"
+    "available_graphics_toolkits ()"
+    "path ()"
+    "exec_path ()"
+    "EDITOR ()"
+    "PAGER ()"
+    "PS1 ()"
+    "getenv ('HOME')"
+    "getenv ('MINE')"
+    "getenv ('EMPTY')"
+    "getenv ('GLOVEBOX_PRELOAD')"
+    "getenv ('PATH')"
+    "system ('env | sort')"
+    "system ('echo $PPID | wc -l')"
+    "isguirunning ()"
+    "isdeployed ()"
+    "computer ()"
+    "nproc () > 0"
+    "format"
+    "output_precision ()"
+    "page_screen_output ()"
+    "page_output_immediately ()"
+    "history_save ()"
+    "crash_dumps_octave_core ()"
+    "debug_on_error ()"
+    "struct_levels_to_print ()"
+    "print_empty_dimensions ()"
+    "split_long_rows ()"
+    "beep_on_error ()"
+    "echo"
+    "more"
+    "tempdir ()"
+    "P_tmpdir ()"
+    "fopen ('all')"
+    "freport ()"
+    "umask (0)"
+    "getuid ()"
+    "getgid ()"
+    "geteuid ()"
+    "pkg ('list')"
+    "mislocked ('print')"
+    "optimize_diagonal_matrix ()"
+    "ver ('octave').Version"
+    "version ()"
+    "OCTAVE_HOME ()"
+    "have_window_system ()"
+    "profile ('status')"
+    "atexit ('nothing', false)"
+    "nargin ('size.m')"
+    "suppress_verbose_help_message ()"
+    "sighup_dumps_octave_core ()"
+    "max_recursion_depth ()"
+    "max_stack_depth ()"
+    "isstudent ()"
+    "ignore_function_time_stamp ()"
+    "completion_append_char ()"
+    "string_fill_char ()"
+    "sparse_auto_mutate ()"
+    "confirm_recursive_rmdir ()"
+    "built_in_docstrings_file ()"
+    "doc_cache_file ()"
+    "info_file ()"
+    "missing_function_hook ()"
+    "missing_component_hook ()"
+    "localfunctions ()"
+    "inputname (1)"
+    "disp (strjoin (regexp (fileread ('/proc/self/status'), '(Name|Cap\\w+|Seccomp|NoNewPrivs|Sig\\w+|Uid|Gid|PPid|Threads):[^\\n]*', 'match'), ' '))"
+    "disp (regexprep (fileread ('/proc/self/limits'), 'Max cpu time[^\\n]*', ''))"
+    "ls ('/proc/self/fd')"
+    "size (argv ())"
+    "exist ('ans')"
+    "exist ('x')"
+    "isvarname ('a')"
+    "is_function_handle (@sin)"
+    "numel (dbstatus ())"
+    "getpid () == getpid ()"
+    "rand () < 1"
+    "evalin ('base', 'exist (\"each\")')"
+    "get (0, 'screensize')"
+    "get (0, 'units')"
+    "set (0)"
+    "get (0, 'showhiddenhandles')"
+    "get (0, 'defaultfigurevisible')"
+    "groot ()"
+  };
+end
+for each = each_of ()'
+  try
+    eval (each{1});
+  catch e
+    printf ("%s: %s\n", each{1}, e.message);
+  end
+end
 `
 
 // TestPreloadedOctave: a program does in an Octave that waited what it does in one that was started for it.
@@ -77,6 +184,8 @@ func TestPreloadedOctaveRefuses(t *testing.T) {
 		"another home":     {env("HOME", "/work"), "/work|"},
 		"a path":           {env("OCTAVE_PATH", "/work"), "/tmp|"},
 		"another language": {env("LANG", "C"), "/tmp|"},
+		"settings":         {files(".oct-config", "encoding=utf-8\n"), "/tmp|"},
+		"threads":          {env("OMP_NUM_THREADS", "3"), "/tmp|"},
 		"an own print":     {files("print.m", "function print (x)\nend\n"), "/tmp|"},
 		"an own sum":       {files("sum.m", "function sum (x)\nend\n"), "/tmp|"},
 	})
@@ -89,7 +198,7 @@ func TestPreloadedOctaveIsFresh(t *testing.T) {
 	drawsAnew(t, waitingFor(t, of, "octave-fresh"), of, `
 x = struct ('rand', rand (), 'next', rand (), 'randn', randn (), 'rande', rande (), 'randg', randg (5), 'randp', randp (1e9), 'randi', randi (1e9), 'randperm', randperm (1e4)(1:5), 'single', rand ('single'));
 for name = fieldnames (x)', x.(name{1}) = mat2str (x.(name{1}), 17); end
-x.tempname = tempname ();
+rand ('seed'); x.old = mat2str (rand (), 17); x.tempname = tempname ();
 disp (jsonencode (x));
 `)
 }
