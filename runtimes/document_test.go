@@ -47,7 +47,7 @@ func document(set Set, measured map[string][]string) string {
 A job names its language by the runtime's name or one of its aliases. Its source is called as the
 column "file" says, unless the job's ` + "`entrypoint`" + ` says otherwise. Versions are checked in the images.
 The last columns are the size of the image, and how long a hello takes from the claim of a sandbox to its end, with its
-compile step: in a sandbox that is started for it (cold), and in one that waited (warm). ` + "`make measure-runtimes`" + `
+compile step: in a sandbox that is started for it (cold), and in one that waited (warm), from a snapshot where the runtime has a preload. ` + "`make measure-runtimes`" + `
 found them, on the machines and at the loads that [benchmarks/runtimes.md](benchmarks/runtimes.md) names for each;
 – was not measured.
 

@@ -63,7 +63,7 @@ func TestMeasureRuntimes(t *testing.T) {
 
 Written by `+"`make measure-runtimes`"+`, which measures the runtimes that are built on the machine and leaves the others as they
 were. The median of %d runs of each runtime's hello, its compile step included, from the claim of a sandbox to its end: cold is
-a sandbox that is started for it, warm one that waited. The root image takes the size of the image once more. Where the load average was
+a sandbox that is started for it, warm one that waited, from a snapshot where the runtime has a preload. The root image takes the size of the image once more. Where the load average was
 above the number of processors, times are upper bounds. [docs/runtimes.md](../runtimes.md) has them, too.
 
 | runtime | version | image, MB | cold, ms | warm, ms | measured |
@@ -122,9 +122,16 @@ func medianWarm(t *testing.T, r runtimes.Runtime, p sandbox.Program) int64 {
 	if _, err := warm.SelfTest(t.Context(), suite.image); err != nil {
 		t.Fatal(err)
 	}
-	warm.KeepWarm(t.Context(), podman.Warm{Images: map[string]job.Limits{r.Image(): p.Limits}, MaxMemoryMB: 2048, Most: 1, MemoryMB: podman.IdleMB})
+	w := podman.Warm{Images: map[string]job.Limits{r.Image(): p.Limits}, MaxMemoryMB: 2048, Most: 1, MemoryMB: podman.IdleMB}
+	waiting := warm.WarmOf
+	if r.Preload != nil {
+		w.Preloads, w.Snapshots, w.OnlySnapshots = map[string]podman.Preload{r.Image(): snapshotOf(r)}, true, true
+		w.MemoryMB += r.Preload.MemoryMB
+		waiting = warm.PreloadedOf
+	}
+	warm.KeepWarm(t.Context(), w)
 	return medianOf(t, p, warm, func() {
-		gbtest.Eventually(t, "a sandbox waits", func() bool { return warm.WarmOf(r.Image()) == 1 })
+		gbtest.Eventually(t, "a sandbox waits", func() bool { return waiting(r.Image()) == 1 })
 	})
 }
 

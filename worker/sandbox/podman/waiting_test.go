@@ -37,9 +37,15 @@ func programIn(of runtimes.Runtime, source string, options ...func(*sandbox.Prog
 // waitingFor keeps two sandboxes that go on from a snapshot of the runtime.
 func waitingFor(tb testing.TB, of runtimes.Runtime, worker string) *podman.Sandboxes {
 	tb.Helper()
-	preload := preloadOf(of)
+	preload := snapshotOf(of)
+	return keepWarmOf(tb, fromSnapshots+worker, of.Image(), &preload)
+}
+
+// snapshotOf is what becomes a snapshot of the runtime.
+func snapshotOf(of runtimes.Runtime) podman.Preload {
+	preload := *preloadOf(of)
 	preload.SnapshotEnv, preload.SnapshotWords = of.Preload.SnapshotEnvironment(of.Env), of.Preload.SnapshotWords
-	return keepWarmOf(tb, fromSnapshots+worker, of.Image(), preload)
+	return preload
 }
 
 // sameWherePreloaded: each of the programs does the same cold and preloaded.
