@@ -47,6 +47,7 @@ static bool noting;
 static void note(const char *name) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what draws has threads */
     size_t i = 0;
+    if (!noting) return;
     pthread_mutex_lock(&lock);
     while (i < notes && i < NOTED && strcmp(noted[i], name) != 0) i++;
     if (i == notes || i == NOTED) {
@@ -59,7 +60,7 @@ static void note(const char *name) {
 /* getenv is the C library's for R and all that it loads, and notes the name. */
 char *getenv(const char *name) {
     size_t length = strlen(name);
-    if (noting) note(name);
+    note(name);
     for (char **e = environ; e && *e; e++)
         if (strncmp(*e, name, length) == 0 && (*e)[length] == '=') return *e + length + 1;
     return NULL;
@@ -100,9 +101,9 @@ static void set_environment(void) {
     char server[4096], path[16384];
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) {
         setenv(always[i][0], always[i][1], 1);
-        if (noting) note(always[i][0]);
+        note(always[i][0]);
     }
-    if (noting) note("R_ARCH");
+    note("R_ARCH");
     setenv("R_ARCH", "", 0);
     if (packages) setenv("R_DEFAULT_PACKAGES", packages, 1);
     snprintf(server, sizeof server, "%s/lib/server", value_or("JAVA_HOME", "/usr/lib/jvm/default-java"));

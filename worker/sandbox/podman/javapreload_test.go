@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -79,14 +78,7 @@ func TestPreloadedJava(t *testing.T) {
 		"variables":      with(java(t, "Main.java", `public class Main { public static void main(String[] a) { System.out.println(System.getenv("A") + System.getenv("B")); } }`), env("A", "b\"}\n\\é"), env("B", "{\"LANG\":\"x\"}")),
 		"artifacts":      java(t, "Main.java", `import java.nio.file.*; public class Main { public static void main(String[] a) throws Exception { Files.writeString(Path.of("out.txt"), "made"); } }`),
 	}
-	p := preloadedJava(t, fromSnapshots+"java")
-	for _, name := range namesInShort(1, 3, programs) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			gbtest.WhenIdle(t)
-			sameColdAndPreloaded(t, p, programs[name], func() { awaitPreloadedOf(t, p, programs[name].Image) })
-		})
-	}
+	sameWherePreloaded(t, preloadedJava(t, fromSnapshots+"java"), programs, namesInShort(1, 3, programs))
 }
 
 // limitsOf changes a program's limits.

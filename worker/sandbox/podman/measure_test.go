@@ -125,7 +125,7 @@ func medianWarm(t *testing.T, r runtimes.Runtime, p sandbox.Program) int64 {
 	w := podman.Warm{Images: map[string]job.Limits{r.Image(): p.Limits}, MaxMemoryMB: 2048, Most: 1, MemoryMB: podman.IdleMB}
 	waiting := warm.WarmOf
 	if r.Preload != nil {
-		w.Preloads, w.Snapshots, w.OnlySnapshots = map[string]podman.Preload{r.Image(): snapshotOf(r)}, true, true
+		w.Preloads, w.Snapshots, w.OnlySnapshots = map[string]podman.Preload{r.Image(): *preloadOf(r)}, true, true
 		w.MemoryMB += r.Preload.MemoryMB
 		waiting = warm.PreloadedOf
 	}

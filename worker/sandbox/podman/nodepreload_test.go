@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -117,14 +116,7 @@ func TestPreloadedNodeSemantics(t *testing.T) {
 		"WebAssembly":        with("WebAssembly.instantiate(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then((m) => console.log(Object.keys(m)))"),
 		"generators kept":    with("Math.random = () => 0.5; console.log(Math.random(), require('lodash').random(0, 10) <= 10, require('crypto').randomBytes(4).length, require('crypto').randomUUID().length)"),
 	}
-	p := preloadedNode(t, fromSnapshots+"node-semantics")
-	for _, name := range namesInShort(1, 4, programs) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			gbtest.WhenIdle(t)
-			sameColdAndPreloaded(t, p, programs[name], func() { awaitPreloadedOf(t, p, programs[name].Image) })
-		})
-	}
+	sameWherePreloaded(t, preloadedNode(t, fromSnapshots+"node-semantics"), programs, namesInShort(1, 4, programs))
 }
 
 // TestPreloadedNodeRefuses: a program that the Node that waits can't be gets one of its own.

@@ -1,6 +1,8 @@
 package podman_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -133,7 +135,7 @@ func TestPreloadedOctave(t *testing.T) {
 	with := func(source string, options ...func(*sandbox.Program)) sandbox.Program {
 		return programIn(of, source, options...)
 	}
-	sameWherePreloaded(t, waitingFor(t, of, "octave"), map[string]sandbox.Program{
+	programs := map[string]sandbox.Program{
 		"state":            with(octaveState),
 		"state, told more": with(octaveState, stdin("in"), env("MINE", "ä=\"<\n"), env("EMPTY", "")),
 		"values":           with("x = 1 + 1\ny = [1 2; 3 4]\nz = {1, 'a'}\ns.a = 1; s\n1:3;\nans\nf = @(x) x + 1\ntrue\n'ä'\n"),
@@ -172,7 +174,8 @@ func TestPreloadedOctave(t *testing.T) {
 		"bytes":            with("x = double ('ä\xff')\n% \xe4\ndisp (2)\n"),
 		"classes":          with("o = containers.Map (); o('k') = 2; disp (o.Count); try, inputname (1), catch e, disp (e.message); end; x = onCleanup (@() disp ('cleaned')); clear x; clear all; who; exist ('glovebox_wait'), disp (1)"),
 		"evaluated":        with("eval ('y = 3'); evalc ('z = 4'); z, evalin ('base', 'y'), inputParser (); assert (true); isargout (1); validatestring ('r', {'red'})"),
-	})
+	}
+	sameWherePreloaded(t, waitingFor(t, of, "octave"), programs, slices.Sorted(maps.Keys(programs)))
 }
 
 // TestPreloadedOctaveRefuses: a program that the Octave that waits can't be gets one of its own.

@@ -33,9 +33,12 @@ func preloadingRuntime(tb testing.TB, name string) runtimes.Runtime {
 	return r
 }
 
-// preloadOf is what waits for any program of the runtime.
+// preloadOf returns the runtime's preload, which takes programs with any words.
 func preloadOf(r runtimes.Runtime) *podman.Preload {
-	return &podman.Preload{Command: r.PreloadCommand(), Compile: len(r.Compile) > 0, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB}
+	return &podman.Preload{
+		Command: r.PreloadCommand(), Compile: len(r.Compile) > 0, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB,
+		SnapshotEnv: r.Preload.SnapshotEnvironment(r.Env), SnapshotWords: r.Preload.SnapshotWords,
+	}
 }
 
 // asJobOf makes the program one as the worker makes it of a job of the runtime.
@@ -58,10 +61,9 @@ func preloaded(tb testing.TB, worker string, most int, log ...*slog.Logger) *pod
 	tb.Helper()
 	open(tb) // it says which image
 	r := pythonRuntime(tb)
-	_, command := r.Command("", nil)
-	return keepWarm(tb, worker, most, map[string]podman.Preload{
-		suite.image: {Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words, SnapshotEnv: r.Preload.SnapshotEnvironment(r.Env), SnapshotWords: r.Preload.SnapshotWords},
-	}, log...)
+	preload := *preloadOf(r)
+	preload.Words = r.Preload.Words
+	return keepWarm(tb, worker, most, map[string]podman.Preload{suite.image: preload}, log...)
 }
 
 func awaitPreloaded(tb testing.TB, p *podman.Sandboxes) {

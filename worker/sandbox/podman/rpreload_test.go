@@ -1,6 +1,8 @@
 package podman_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,7 +81,7 @@ func TestPreloadedR(t *testing.T) {
 		"a mark":             with("\ufeffprint('bom')\n"),
 		"bytes":              with("print('a\xff')\n# \xe4\nprint(2)\n"),
 	}
-	sameWherePreloaded(t, waitingFor(t, of, "r"), programs)
+	sameWherePreloaded(t, waitingFor(t, of, "r"), programs, slices.Sorted(maps.Keys(programs)))
 	t.Run("Rscript", func(t *testing.T) {
 		t.Parallel()
 		said := func(variable, value string, command ...string) string {

@@ -24,37 +24,32 @@ func onDemandRuntime(tb testing.TB, name string) runtimes.Runtime {
 	return preloadingRuntime(tb, name)
 }
 
-// programIn is one of the runtime's own kind.
+// programIn is a program of the runtime.
 func programIn(of runtimes.Runtime, source string, options ...func(*sandbox.Program)) sandbox.Program {
-	return program("", append([]func(*sandbox.Program){func(p *sandbox.Program) {
-		_, p.Command = of.Command("", nil)
-		p.Image, p.Env = of.Image(), maps.Clone(of.Env)
-		p.Files = []sandbox.File{{Name: of.File, Content: []byte(source)}}
-		p.Limits = job.Limits{WallMS: 60_000, CPUMS: 60_000}.Filled(of.Limits)
-	}}, options...)...)
+	var c runtimes.Case
+	c.Spec.Source = source
+	p := caseProgram(of, c)
+	p.Env = maps.Clone(p.Env)
+	for _, o := range options {
+		o(&p)
+	}
+	return p
 }
 
 // waitingFor keeps two sandboxes that go on from a snapshot of the runtime.
 func waitingFor(tb testing.TB, of runtimes.Runtime, worker string) *podman.Sandboxes {
 	tb.Helper()
-	preload := snapshotOf(of)
-	return keepWarmOf(tb, fromSnapshots+worker, of.Image(), &preload)
+	return keepWarmOf(tb, fromSnapshots+worker, of.Image(), preloadOf(of))
 }
 
-// snapshotOf is what becomes a snapshot of the runtime.
-func snapshotOf(of runtimes.Runtime) podman.Preload {
-	preload := *preloadOf(of)
-	preload.SnapshotEnv, preload.SnapshotWords = of.Preload.SnapshotEnvironment(of.Env), of.Preload.SnapshotWords
-	return preload
-}
-
-// sameWherePreloaded: each of the programs does the same cold and preloaded.
-func sameWherePreloaded(t *testing.T, p *podman.Sandboxes, programs map[string]sandbox.Program) {
+// sameWherePreloaded: each of the programs with these names does the same cold and preloaded.
+func sameWherePreloaded(t *testing.T, p *podman.Sandboxes, programs map[string]sandbox.Program, names []string) {
 	t.Helper()
-	for name, program := range programs {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gbtest.WhenIdle(t)
+			program := programs[name]
 			sameColdAndPreloaded(t, p, program, func() { awaitPreloadedOf(t, p, program.Image) })
 		})
 	}
