@@ -87,7 +87,7 @@ func TestInteractive(t *testing.T) {
 		"closed by the program":     {bash("exec <&-; echo closed; sleep 1; echo done"), []typedIn{data("closed", "1\n"), data("", "2\n")}, job.Succeeded, 0, "closed\ndone\n"},
 		"without an end":            {program("print(input())"), []typedIn{data("", "1\n")}, job.Succeeded, 0, "1\n"},
 		"not asked for":             {program("print(1)"), nil, job.Succeeded, 0, "1\n"},
-		"interrupted":               {program("import time\ntry: print('up', flush=True); time.sleep(99)\nexcept KeyboardInterrupt: print('down')"), []typedIn{signal("up", "SIGINT")}, job.Succeeded, 0, "up\ndown\n"},
+		"interrupted":               {program("import time\ntry:\n    print('up', flush=True)\n    while True: time.sleep(0.1)\nexcept KeyboardInterrupt: print('down')"), []typedIn{signal("up", "SIGINT")}, job.Succeeded, 0, "up\ndown\n"},
 		"terminated":                {bash("echo up; sleep 99"), []typedIn{signal("up", "SIGTERM")}, job.Failed, 143, "up\n"},
 		"killed":                    {bash("trap '' INT TERM; echo up; while :; do :; done"), []typedIn{signal("up", "SIGKILL")}, job.Failed, 137, "up\n"},
 		"each process":              {bash("trap : USR1; (trap 'echo child; exit' USR1; echo up; while :; do sleep 0.1; done) & wait; wait"), []typedIn{signal("up", "SIGUSR1")}, job.Succeeded, 0, "up\nchild\n"},
