@@ -71,6 +71,9 @@ type Runtime struct {
 type Preload struct {
 	// MemoryMB is the most that it may hold as it waits, MiB.
 	MemoryMB int64 `yaml:"memory_mb"`
+	// SavesMS is how much sooner the runtime's programs end by it, some more and some not at all: an estimate. Where not all
+	// runtimes have room to wait, those go without that save least.
+	SavesMS int64 `yaml:"saves_ms"`
 	// Env is the environment of the process that waits, beside the runtime's; a program has none of it.
 	Env map[string]string `yaml:"env"`
 	// Session: the file of Session, too, can become the process that waits.
@@ -305,6 +308,9 @@ func (d definition) check(folder string) error {
 	}
 	if d.Preload != nil && (d.Preload.MemoryMB < 1 || d.Preload.MemoryMB > maxPreloadMB) {
 		add("preload.memory_mb: %d must be from 1 to %d", d.Preload.MemoryMB, maxPreloadMB)
+	}
+	if d.Preload != nil && d.Preload.SavesMS < 1 {
+		add("preload.saves_ms: %d must be at least 1", d.Preload.SavesMS)
 	}
 	if d.Preload != nil && slices.Contains(slices.Concat(d.Preload.Words, d.Preload.SnapshotWords), "") {
 		add("preload.words, snapshot_words: an empty word is in every program")

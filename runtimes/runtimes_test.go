@@ -102,6 +102,7 @@ func TestLoadRefuses(t *testing.T) {
 		}, "there is a Containerfile, too"},
 		{"no run", map[string]string{"c/runtime.yaml": strings.Split(good, "run:")[0]}, "run: is missing"},
 		{"preload of nothing", map[string]string{"c/runtime.yaml": good + "preload: {}\n"}, "preload.memory_mb: 0"},
+		{"preload that saves nothing", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 50}\n"}, "preload.saves_ms: 0"},
 		{"preload of too much", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 5000}\n"}, "preload.memory_mb: 5000"},
 		{"preload of another kind", map[string]string{"c/runtime.yaml": good + "preload: {memory: 50}\n"}, "memory"},
 		{"preload with no variable", map[string]string{"c/runtime.yaml": good + "preload: {memory_mb: 50, env: {A=B: c}}\n"}, "preload.env: \"A=B\""},

@@ -74,10 +74,27 @@ func (g givenUp) from(w podman.Warm) podman.Warm {
 // fitWarm takes out of a plan what there is no room for, and says what that is, the latest of each image. Of what is
 // left, idle sandboxes get the room, MiB.
 func fitWarm(w *podman.Warm, concurrency int, room int64) (all []givenUp) {
+	whole := *w
 	for len(w.Preloads) > 0 && warmNeeds(*w, concurrency).least() > room {
-		g := leastUseful(*w, concurrency, room)
+		g := leastUseful(*w)
 		all = append(slices.DeleteFunc(all, func(before givenUp) bool { return before.image == g.image }), g)
 		*w = g.from(*w)
+	}
+	// The last to go took much with it, and there may be room again for what went before of the core's.
+	for i := len(all) - 1; i >= 0; i-- {
+		if w.OnDemand[all[i].image] {
+			continue
+		}
+		fewer := [][]givenUp{slices.Delete(slices.Clone(all), i, i+1)}
+		if all[i].preload {
+			fewer = append(fewer, slices.Concat(all[:i], []givenUp{{image: all[i].image}}, all[i+1:]))
+		}
+		for _, these := range fewer {
+			if with := withoutAll(whole, these); warmNeeds(with, concurrency).least() <= room {
+				*w, all = with, these
+				break
+			}
+		}
 	}
 	w.Snapshots = w.Snapshots && len(snapshotsOf(*w)) > 0
 	w.OnlySnapshots = w.OnlySnapshots && w.Snapshots
@@ -95,10 +112,16 @@ func snapshotsOf(w podman.Warm) (images []string) {
 	return images
 }
 
+func withoutAll(w podman.Warm, all []givenUp) podman.Warm {
+	for _, g := range all {
+		w = g.from(w)
+	}
+	return w
+}
+
 // leastUseful is the next to give up: a snapshot of an image on demand, or else one of the core's, or a preload of
-// an image on demand, where these are what takes most, or else one of the core's. Of several it is the cheapest that
-// gives room enough, and where none does the most expensive. There has to be a preload.
-func leastUseful(w podman.Warm, concurrency int, room int64) givenUp {
+// an image on demand, where these are what takes most, or else one of the core's. Of several it is what saves least. There has to be a preload.
+func leastUseful(w podman.Warm) givenUp {
 	var order [4][]givenUp
 	for _, image := range snapshotsOf(w) {
 		n := 1
@@ -120,13 +143,7 @@ func leastUseful(w podman.Warm, concurrency int, room int64) givenUp {
 		}
 	}
 	several := order[slices.IndexFunc(order[:], func(s []givenUp) bool { return len(s) > 0 })]
-	slices.SortFunc(several, func(a, b givenUp) int {
-		return cmp.Or(cmp.Compare(w.Preloads[a.image].MemoryMB, w.Preloads[b.image].MemoryMB), cmp.Compare(a.image, b.image))
+	return slices.MinFunc(several, func(a, b givenUp) int {
+		return cmp.Or(cmp.Compare(w.Preloads[a.image].SavesMS, w.Preloads[b.image].SavesMS), cmp.Compare(a.image, b.image))
 	})
-	for _, g := range several {
-		if warmNeeds(g.from(w), concurrency).least() <= room {
-			return g
-		}
-	}
-	return several[len(several)-1]
 }

@@ -32,7 +32,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 		if r.Preload != nil && c.Preload {
 			names[r.Image()] = r.Name
 			w.Preloads[r.Image()] = podman.Preload{
-				Command: r.PreloadCommand(), Compile: len(r.Compile) > 0, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words,
+				Command: r.PreloadCommand(), Compile: len(r.Compile) > 0, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, SavesMS: r.Preload.SavesMS, Words: r.Preload.Words,
 				SnapshotEnv: r.Preload.SnapshotEnvironment(r.Env), SnapshotWords: r.Preload.SnapshotWords,
 				Forks: r.Preload.Forks,
 			}

@@ -34,11 +34,12 @@ func TestFitWarm(t *testing.T) {
 		{"for two snapshots", all - 200, three, three, []string{"python", "node"}, []givenUp{{"multi", false}}, 340},
 		{"for Python's only", all - 201, three, three, []string{"python"}, []givenUp{{"multi", false}, {"node", false}}, 439},
 		{"Node's is not enough", all - 301, three, three, []string{"node"}, []givenUp{{"multi", false}, {"python", false}}, 459},
-		{"for none", 700, three, three, nil, []givenUp{{"multi", false}, {"python", false}, {"node", false}}, 340},
-		{"not for what is on demand", 699, three, []string{"python", "node"}, nil, []givenUp{{"python", false}, {"node", false}, {"multi", true}}, 379},
+		{"for none", 700, three, three, nil, []givenUp{{"multi", false}, {"node", false}, {"python", false}}, 340},
+		{"not for what is on demand", 699, three, []string{"python", "node"}, nil, []givenUp{{"node", false}, {"python", false}, {"multi", true}}, 379},
 		{"not for Node", 659, three, one, nil, []givenUp{{"python", false}, {"multi", true}, {"node", true}}, 339},
-		{"not for Python", 519, three, []string{"node"}, nil, []givenUp{{"node", false}, {"multi", true}, {"python", true}}, 319},
-		{"nothing", 0, three, nil, nil, []givenUp{{"multi", true}, {"python", true}, {"node", true}}, 0},
+		{"not for Python", 519, three, []string{"node"}, nil, []givenUp{{"multi", true}, {"node", false}, {"python", true}}, 319},
+		{"nothing", 0, three, nil, nil, []givenUp{{"multi", true}, {"node", true}, {"python", true}}, 0},
+		{"what saves least goes first", 1319, []string{"python", "node", "java"}, []string{"python", "node", "java"}, []string{"python", "java"}, []givenUp{{"node", false}}, 559},
 		{"just room for Python alone", 520 + 360, one, one, one, nil, 200},
 		{"a megabyte less for it", 520 + 359, one, one, nil, []givenUp{{"python", false}}, 559},
 		{"just room without its snapshot", 520, one, one, nil, []givenUp{{"python", false}}, 200},
@@ -47,14 +48,15 @@ func TestFitWarm(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			memory := map[string]int64{"python": 160, "node": 100, "multi": 180}
+			memory := map[string]int64{"python": 160, "node": 100, "multi": 180, "java": 80}
+			saves := map[string]int64{"python": 800, "node": 300, "multi": 800, "java": 500}
 			w := podman.Warm{
 				Images:   map[string]job.Limits{"bash": {}, "c": {}},
 				OnDemand: map[string]bool{"multi": true}, Most: 2, Snapshots: true, OnlySnapshots: true,
 				Preloads: map[string]podman.Preload{},
 			}
 			for _, image := range tt.images {
-				w.Images[image], w.Preloads[image] = job.Limits{}, podman.Preload{MemoryMB: memory[image]}
+				w.Images[image], w.Preloads[image] = job.Limits{}, podman.Preload{MemoryMB: memory[image], SavesMS: saves[image]}
 			}
 			got := fitWarm(&w, 2, tt.room)
 			if diff := cmp.Diff(tt.givenUp, got, cmp.AllowUnexported(givenUp{})); diff != "" {

@@ -25,6 +25,8 @@ type Preload struct {
 	// hold that beside its memory_mb: a job must not run out of memory for what it didn't
 	// import.
 	MemoryMB int64
+	// SavesMS is how much sooner programs end by it, so how much it is missed.
+	SavesMS int64
 	// Words are those of which a program has one, for which it pays to have the process. None: any
 	// program.
 	Words []string

@@ -2,6 +2,8 @@ package podman_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +28,39 @@ func BenchmarkOctave(b *testing.B) {
 	benchmarkWaiting(b, "octave", nil, map[string]string{"hello": "printf ('hello\\n');", "plot": "plot (1:3); title ('x');"})
 }
 
+// BenchmarkTypeScript is the same for TypeScript.
+func BenchmarkTypeScript(b *testing.B) {
+	benchmarkWaiting(b, "typescript", nil, map[string]string{
+		"hello":  "const who: string = 'world'; console.log(`hello ${who}`)",
+		"enum":   "enum Colour { Red, Green }\nclass Point { constructor(readonly x: number) {} }\nconsole.log(Colour[1], new Point(3).x)",
+		"module": "import _ from 'lodash';\nimport type { Stats } from 'node:fs';\nconst of = (s: Stats | undefined): string => String(s);\nconsole.log(_.chunk([1, 2, 3], 2), of(undefined))",
+	})
+}
+
+// BenchmarkTypeScriptBackToBack is how many programs a second four callers run, one after the other each, without and with snapshots.
+func BenchmarkTypeScriptBackToBack(b *testing.B) {
+	open(b)
+	of := preloadingRuntime(b, "typescript")
+	for _, worker := range []string{"bench-", withSnapshots + "bench-"} {
+		b.Run(worker[:len(worker)-1], func(b *testing.B) {
+			p := keepWarmOf(b, worker+"typescript", of.Image(), preloadOf(of))
+			gbtest.Eventually(b, "a sandbox waits, and a snapshot where there is to be one", func() bool {
+				_, made := p.SnapshotOf(of.Image())
+				return p.PreloadedOf(of.Image()) > 0 && (made || !strings.HasPrefix(worker, withSnapshots))
+			})
+			b.ResetTimer()
+			inParallel(b, 4, func() error {
+				o, err := p.Run(context.WithoutCancel(b.Context()), programIn(of, "enum E { A = 1 }\nconsole.log(E.A)"), &kept{})
+				if err == nil && o.Status != job.Succeeded {
+					err = fmt.Errorf("it %s", o.Status)
+				}
+				return err
+			})
+			rate(b)
+		})
+	}
+}
+
 // benchmarkWaiting compares programs of a runtime where it waited with ones that are started by a command, the runtime's own if there is none.
 func benchmarkWaiting(b *testing.B, name string, command []string, sources map[string]string) {
 	b.Helper()
@@ -35,9 +70,10 @@ func benchmarkWaiting(b *testing.B, name string, command []string, sources map[s
 		b.Run(name, func(b *testing.B) {
 			var took [2]time.Duration
 			for b.Loop() {
-				awaitPreloadedOf(b, waiting, of.Image())
-				gbtest.Eventually(b, "a sandbox waits", func() bool { return plain.WarmOf(of.Image()) > 0 })
 				for i, p := range []*podman.Sandboxes{waiting, plain} {
+					gbtest.Eventually(b, "as many wait as are wanted", func() bool { // one that is being started would take the processor
+						return waiting.PreloadedOf(of.Image()) >= max(waiting.WantedOf(of.Image()), 1) && plain.WarmOf(of.Image()) >= max(plain.WantedOf(of.Image()), 1)
+					})
 					program := programIn(of, source)
 					if p == plain && command != nil {
 						program.Command = command
