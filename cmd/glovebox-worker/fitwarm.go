@@ -73,33 +73,47 @@ func (g givenUp) from(w podman.Warm) podman.Warm {
 
 // fitWarm takes out of a plan what there is no room for, and says what that is, the latest of each image. Of what is
 // left, idle sandboxes get the room, MiB.
-func fitWarm(w *podman.Warm, concurrency int, room int64) (all []givenUp) {
+func fitWarm(w *podman.Warm, concurrency int, room int64) []givenUp {
 	whole := *w
+	var all []givenUp
 	for len(w.Preloads) > 0 && warmNeeds(*w, concurrency).least() > room {
 		g := leastUseful(*w)
 		all = append(slices.DeleteFunc(all, func(before givenUp) bool { return before.image == g.image }), g)
 		*w = g.from(*w)
 	}
-	// The last to go took much with it, and there may be room again for what went before of the core's.
-	for i := len(all) - 1; i >= 0; i-- {
-		if w.OnDemand[all[i].image] {
-			continue
-		}
-		fewer := [][]givenUp{slices.Delete(slices.Clone(all), i, i+1)}
-		if all[i].preload {
-			fewer = append(fewer, slices.Concat(all[:i], []givenUp{{image: all[i].image}}, all[i+1:]))
-		}
-		for _, these := range fewer {
-			if with := withoutAll(whole, these); warmNeeds(with, concurrency).least() <= room {
-				*w, all = with, these
-				break
-			}
-		}
-	}
+	all = giveBack(whole, concurrency, room, all)
+	*w = without(whole, all)
 	w.Snapshots = w.Snapshots && len(snapshotsOf(*w)) > 0
 	w.OnlySnapshots = w.OnlySnapshots && w.Snapshots
 	w.MemoryMB = min(room-warmNeeds(*w, concurrency).running, int64(w.Most)*warmNeeds(*w, concurrency).one)
 	return all
+}
+
+// giveBack returns what is left to give up: later ones freed more than was needed, so earlier ones may fit again. The core's preloads
+// come first, without their snapshots, then snapshots; of each the latest.
+func giveBack(whole podman.Warm, concurrency int, room int64, all []givenUp) []givenUp {
+	fits := func(all []givenUp) bool { return warmNeeds(without(whole, all), concurrency).least() <= room }
+	for i := len(all) - 1; i >= 0; i-- {
+		fewer := slices.Clone(all)
+		fewer[i].preload = false
+		if !whole.OnDemand[all[i].image] && fits(fewer) { // least has no room for what waits on demand
+			all = fewer
+		}
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		fewer := slices.Delete(slices.Clone(all), i, i+1)
+		if !all[i].preload && fits(fewer) {
+			all = fewer
+		}
+	}
+	return all
+}
+
+func without(w podman.Warm, all []givenUp) podman.Warm {
+	for _, g := range all {
+		w = g.from(w)
+	}
+	return w
 }
 
 // snapshotsOf are the images of which there are to be snapshots.
@@ -112,15 +126,8 @@ func snapshotsOf(w podman.Warm) (images []string) {
 	return images
 }
 
-func withoutAll(w podman.Warm, all []givenUp) podman.Warm {
-	for _, g := range all {
-		w = g.from(w)
-	}
-	return w
-}
-
-// leastUseful is the next to give up: a snapshot of an image on demand, or else one of the core's, or a preload of
-// an image on demand, where these are what takes most, or else one of the core's. Of several it is what saves least. There has to be a preload.
+// leastUseful is the next to give up: a snapshot of an image on demand, or else one of the core's, or the preload of
+// an image on demand that takes most of all, or else one of the core's. Of several it is what saves least. There has to be a preload.
 func leastUseful(w podman.Warm) givenUp {
 	var order [4][]givenUp
 	for _, image := range snapshotsOf(w) {
@@ -130,15 +137,18 @@ func leastUseful(w podman.Warm) givenUp {
 		}
 		order[n] = append(order[n], givenUp{image: image})
 	}
-	var core int64
+	var core, most int64
 	for image, preload := range w.Preloads {
+		most = max(most, preload.MemoryMB)
 		if !w.OnDemand[image] {
 			core = max(core, preload.MemoryMB)
-			order[3] = append(order[3], givenUp{image, true})
 		}
 	}
 	for image, preload := range w.Preloads {
-		if w.OnDemand[image] && preload.MemoryMB > core { // or it would give no room
+		switch {
+		case !w.OnDemand[image]:
+			order[3] = append(order[3], givenUp{image, true})
+		case preload.MemoryMB == most && most > core: // any other would give no room
 			order[2] = append(order[2], givenUp{image, true})
 		}
 	}

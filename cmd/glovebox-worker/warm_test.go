@@ -11,6 +11,42 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
+// TestFitWarmGivesBack: with any memory, what is kept fits, and nothing was given up that would fit.
+func TestFitWarmGivesBack(t *testing.T) {
+	t.Parallel()
+	onDemand := map[string]bool{"multi": true, "r": true, "octave": true}
+	preloads := map[string]podman.Preload{
+		"python": {MemoryMB: 190, SavesMS: 600}, "node": {MemoryMB: 110, SavesMS: 250}, "java": {MemoryMB: 80, SavesMS: 400}, "typescript": {MemoryMB: 30, SavesMS: 130},
+		"multi": {MemoryMB: 190, SavesMS: 600}, "r": {MemoryMB: 230, SavesMS: 590}, "octave": {MemoryMB: 200, SavesMS: 260},
+	}
+	for _, some := range [][]string{{"python", "node", "java", "typescript"}, {"python", "node", "java", "typescript", "r", "octave"}, {"node", "typescript", "multi", "r"}} {
+		for _, concurrency := range []int{1, 2, 8} {
+			for room := int64(0); room < 5000; room += 3 {
+				whole := podman.Warm{Images: map[string]job.Limits{"bash": {}}, OnDemand: onDemand, Preloads: map[string]podman.Preload{}, Most: concurrency, Snapshots: true}
+				for _, image := range some {
+					whole.Images[image], whole.Preloads[image] = job.Limits{}, preloads[image]
+				}
+				w := whole
+				all := fitWarm(&w, concurrency, room)
+				if needs := warmNeeds(w, concurrency).least(); len(w.Preloads) > 0 && needs > room {
+					t.Errorf("%v of %d: %d MiB are planned in %d", some, concurrency, needs, room)
+				}
+				for i, g := range all {
+					fewer := slices.Clone(all)
+					if g.preload {
+						fewer[i].preload = false
+					} else {
+						fewer = slices.Delete(fewer, i, i+1)
+					}
+					if needs := warmNeeds(without(whole, fewer), concurrency).least(); needs <= room && !(g.preload && onDemand[g.image]) {
+						t.Errorf("%v of %d: %v is given up of %v, and would fit: %d MiB in %d", some, concurrency, g, all, needs, room)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestFitWarm: a worker with little memory gives up as little as makes the rest fit, what helps least first.
 func TestFitWarm(t *testing.T) {
 	t.Parallel()

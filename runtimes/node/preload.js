@@ -1,8 +1,8 @@
 // Starts Node before its program is known, and makes it the program's.
 //
 // The agent runs `node main.js` in a sandbox that waits, with GLOVEBOX_PRELOAD naming a socket and NODE_OPTIONS this
-// file, which Node executes before it looks for main.js. It loads the libraries that are here, says "prepared" and
-// waits to be told its program. When it returns, Node goes on by itself: whether main.js is a module, require.main,
+// file, which Node executes before it looks for main.js. It loads the libraries that are here, or what programs in TypeScript
+// need, says "prepared" and waits to be told its program. When it returns, Node goes on by itself: whether main.js is a module, require.main,
 // traces and exit codes are as in any start.
 //
 // Where a program could tell the difference it is refused, and the agent starts Node anew: when its environment has
@@ -38,9 +38,10 @@ function loadGenerators(drawAnew) {
 }
 
 // loadTransform loads what makes JavaScript of TypeScript, and no library: modules, which most programs in TypeScript are, import each anew.
-// One declaration is enough. After a piece with all that programs have, programs took 1.4 times as long, as V8 compiles once more what is called often.
+// One declaration is enough. After a piece with all that programs have, programs took longer, as V8 compiles once more what is called often.
 function loadTransform() {
-  require('module').stripTypeScriptTypes('enum Loaded {}', { mode: 'transform', sourceMap: true });
+  const transform = () => require('module').stripTypeScriptTypes('enum Loaded {}', { mode: 'transform', sourceMap: true });
+  loadWith(process, 'emitWarning', () => {}, transform); // a program that listens would hear of it
 }
 
 // load loads the libraries, and returns the variables that they looked for and what has to be drawn anew.

@@ -25,7 +25,7 @@ func TestPreloadedTypeScript(t *testing.T) {
 		"a module":       with("import path, { type ParsedPath } from 'node:path';\nimport type { Stats } from 'node:fs';\nconst p: ParsedPath = path.parse('/a/b.ts');\nconsole.log(p, typeof require, import.meta.filename, await Promise.resolve(4))"),
 		"modules of its own": with("import { t, E } from './lib.ts';\nimport { c } from './common.cts';\nimport m from './mod.mts';\nconsole.log(t, E.X, c, m)",
 			files("lib.ts", "export const t: number = 3;\nexport enum E { X = 9 }", "common.cts", "const c: string = __filename;\nmodule.exports = { c };", "mod.mts", "export default import.meta.url as string;")),
-		"required":             with("const { t } = require('./lib.ts');\nconsole.log(t, Object.keys(require.cache).filter((k) => k.startsWith('/work')), module.id, require.main === module)", files("lib.ts", "const t: number = 3; module.exports = { t };")),
+		"required":             with("const { t } = require('./lib.ts');\nconsole.log(t, Object.keys(require.cache), module.id, require.main === module)", files("lib.ts", "const t: number = 3; module.exports = { t };")),
 		"JavaScript":           with("const f = require('./lib.js');\nconsole.log(f(2))", files("lib.js", "module.exports = (a) => a * 2;")),
 		"JSON":                 with("import d from './data.json' with { type: 'json' };\nconsole.log(d)", files("data.json", "{\"k\": 1}")),
 		"in packages":          with("try { require('p') } catch (e: any) { console.log(e.code, e.message) }", files("node_modules/p/index.ts", "export const a: number = 1", "node_modules/p/package.json", "{\"main\": \"index.ts\"}")),
@@ -37,7 +37,8 @@ func TestPreloadedTypeScript(t *testing.T) {
 		"no TypeScript":        with("const x: = 3\n"),
 		"no JavaScript":        with("type A = 1;\nlet x: number = ;\n"),
 		"what can't be":        with("@deco\nclass A {}\nfunction deco(c: any) { console.log('decorated') }"),
-		"an old cast":          with("const a = <any>3;\nmodule Old { export const x = 1 }\nconsole.log(a)"),
+		"an old cast":          with("const a = <any>3;\nconsole.log(a)"),
+		"an old namespace":     with("module Old { export const x = 1 }\nconsole.log(Old.x)"),
 		"empty":                with(""),
 		"no text":              with("\xff\xfe\x00"),
 		"long":                 with("type T = { a: number };\n" + strings.Repeat("enum E { A, B }\nfunction f<T>(x: T): T { return x }\n", 3000) + "console.log(E.B, f<number>(1))"),
@@ -50,13 +51,14 @@ func TestPreloadedTypeScript(t *testing.T) {
 		"stdin":                with("process.stdin.on('data', (d: Buffer) => console.log(d.toString()))", stdin("abc\n")),
 		"exit code":            with("process.exitCode = 7 as number"),
 		"a warning":            with("process.emitWarning('w' as string); process.emitWarning('e', 'ExperimentalWarning')"),
+		"warnings heard":       with("process.on('warning', (w: Error) => console.log(w.name, w.message));\nenum E { A }\nsetTimeout(() => console.log('end'), 10)"),
 		"memory":               with("const all: Buffer[] = []; for (;;) all.push(Buffer.alloc(16 << 20, 1))"),
 		"WebAssembly":          with("const mine: any = await WebAssembly.instantiate(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 5, 3, 1, 0, 1, 7, 5, 1, 1, 109, 2, 0]));\nconsole.log(Object.keys(mine.instance.exports), mine.instance.exports.m.buffer.byteLength)"),
 	}
 	sameWherePreloaded(t, waitingFor(t, of, "typescript-semantics"), programs, namesInShort(1, 4, programs))
 }
 
-// TestPreloadedTypeScriptRefuses: what was read of the environment as it was loaded can't be another value.
+// TestPreloadedTypeScriptRefuses: what Node read of the environment can't be another value.
 func TestPreloadedTypeScriptRefuses(t *testing.T) {
 	t.Parallel()
 	open(t)
@@ -77,6 +79,22 @@ func TestPreloadedTypeScriptIsFresh(t *testing.T) {
 	of := preloadingRuntime(t, "typescript")
 	drawsAnew(t, waitingFor(t, of, "typescript-fresh"), of, `
 import crypto from 'node:crypto';
-import { random } from 'mathjs';
-console.log(JSON.stringify({ random: String(Math.random()), mathjs: String(random()), bytes: crypto.randomBytes(8).toString('hex'), uuid: crypto.randomUUID() } satisfies Record<string, string>))`)
+import { Worker } from 'node:worker_threads';
+const differ: Record<string, string> = { random: String(Math.random()), bytes: crypto.randomBytes(8).toString('hex'), int: String(crypto.randomInt(2 ** 40)), uuid: crypto.randomUUID(), values: crypto.getRandomValues(new Uint32Array(2)).join() };
+new Worker("require('worker_threads').parentPort.postMessage(String(Math.random()))", { eval: true }).on('message', (random: string) => console.log(JSON.stringify({ ...differ, thread: random })));
+`)
+}
+
+// TestPreloadedTypeScriptLoads: what takes types out was loaded before the process became the program's, for which it loads crypto.
+func TestPreloadedTypeScriptLoads(t *testing.T) {
+	t.Parallel()
+	open(t)
+	of := preloadingRuntime(t, "typescript")
+	p := waitingFor(t, of, "typescript-loads")
+	awaitPreloadedOf(t, p, of.Image())
+	sink := &kept{}
+	o, err := p.Run(t.Context(), programIn(of, "const list: string[] = (process as any).moduleLoadList;\nconsole.log(list.findIndex((name) => name.includes('amaro')) < list.indexOf('NativeModule crypto'))"), sink)
+	if err != nil || !o.Preloaded || sink.stdout.String() != "true\n" {
+		t.Errorf("got %+v, %v, %q%s", o, err, sink.stdout.String(), sink.stderr.String())
+	}
 }

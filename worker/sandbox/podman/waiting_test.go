@@ -60,12 +60,11 @@ func refusesPrograms(t *testing.T, p *podman.Sandboxes, of runtimes.Runtime, sou
 	t.Helper()
 	for name, c := range wanted {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			awaitPreloadedOf(t, p, of.Image())
 			sink := &kept{}
 			o, err := p.Run(t.Context(), programIn(of, source, c.option), sink)
-			if err != nil || o.Preloaded || !strings.HasPrefix(sink.stdout.String(), c.want) || (o.Status == job.Succeeded) != (c.want != "") {
-				t.Errorf("got %+v, %v, %q%s, want it not preloaded, and %q", o, err, sink.stdout.String(), sink.stderr.String(), c.want)
+			if err != nil || !o.Warm || o.Preloaded || !strings.HasPrefix(sink.stdout.String(), c.want) || (o.Status == job.Succeeded) != (c.want != "") {
+				t.Errorf("got %+v, %v, %q%s, want it warm, not preloaded, and %q", o, err, sink.stdout.String(), sink.stderr.String(), c.want)
 			}
 		})
 	}
