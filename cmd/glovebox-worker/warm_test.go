@@ -32,13 +32,16 @@ func TestFitWarmGivesBack(t *testing.T) {
 					t.Errorf("%v of %d: %d MiB are planned in %d", some, concurrency, needs, room)
 				}
 				for i, g := range all {
+					if g.preload && onDemand[g.image] { // idle ones have no room of their own
+						continue
+					}
 					fewer := slices.Clone(all)
 					if g.preload {
 						fewer[i].preload = false
 					} else {
 						fewer = slices.Delete(fewer, i, i+1)
 					}
-					if needs := warmNeeds(without(whole, fewer), concurrency).least(); needs <= room && !(g.preload && onDemand[g.image]) {
+					if needs := warmNeeds(without(whole, fewer), concurrency).least(); needs <= room {
 						t.Errorf("%v of %d: %v is given up of %v, and would fit: %d MiB in %d", some, concurrency, g, all, needs, room)
 					}
 				}

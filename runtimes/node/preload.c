@@ -4,10 +4,12 @@
  * Of Node-API it uses few functions, which node has in itself, so no headers are needed. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 typedef void *env_t, *value_t, *info_t;
 typedef value_t (*function_t)(env_t, info_t);
 extern int napi_create_function(env_t, const char *, size_t, function_t, void *, value_t *);
+extern int napi_create_uint32(env_t, uint32_t, value_t *);
 extern int napi_create_string_utf8(env_t, const char *, size_t, value_t *);
 extern int napi_get_cb_info(env_t, info_t, size_t *, value_t *, value_t *, void **);
 extern int napi_get_value_double(env_t, value_t, double *);
@@ -96,7 +99,7 @@ static value_t limit(env_t env, info_t info) {
 static value_t become_stdin(env_t env, info_t info) {
     (void)info;
     if (received < 0) return NULL;
-    if (dup2(received, STDIN_FILENO) < 0) return fail(env, strerror(errno));
+    if (dup3(received, STDIN_FILENO, O_CLOEXEC) < 0) /* as Node has it */ return fail(env, strerror(errno));
     close(received);
     return NULL;
 }
@@ -105,6 +108,16 @@ static value_t become_stdin(env_t env, info_t info) {
 static value_t reseed(env_t env, info_t info) {
     (void)info;
     return RAND_poll() != 1 ? fail(env, "no fresh randomness") : NULL;
+}
+
+/* seed() is a number from 1 to 2^31-1. Node's own would take an id of async_hooks, and load crypto. */
+static value_t seed(env_t env, info_t info) {
+    uint32_t number;
+    value_t made;
+    (void)info;
+    if (getrandom(&number, sizeof number, 0) != sizeof number) return fail(env, "no fresh randomness");
+    number >>= 1;
+    return napi_create_uint32(env, number ? number : 1, &made) != 0 ? fail(env, "seed: no number") : made;
 }
 
 /* done() closes the socket. */
@@ -116,7 +129,7 @@ static value_t done(env_t env, info_t info) {
 
 value_t napi_register_module_v1(env_t env, value_t exports) {
     static const struct { const char *name; function_t function; } all[] = {
-        {"open", open_control}, {"say", say}, {"hear", hear}, {"limit", limit}, {"becomeStdin", become_stdin}, {"reseed", reseed}, {"done", done},
+        {"open", open_control}, {"say", say}, {"hear", hear}, {"limit", limit}, {"becomeStdin", become_stdin}, {"reseed", reseed}, {"seed", seed}, {"done", done},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         value_t made;

@@ -72,7 +72,7 @@ function refusal(env, looked) {
 function become(native, told, drawAnew) {
   native.reseed();
   const v8 = require('v8');
-  v8.setFlagsFromString(`--random-seed=${(require('crypto').randomBytes(4).readUInt32LE() >>> 1) || 1}`); // randomInt would leave more numbers behind
+  v8.setFlagsFromString(`--random-seed=${native.seed()}`);
   Math.random(); // takes the seed; contexts and threads of the program's take none of ours
   v8.setFlagsFromString('--random-seed=0');
   for (const draw of drawAnew) draw();
@@ -127,5 +127,10 @@ function wait() {
   native.done();
 }
 
-delete require.cache[__filename]; // also in each thread of the program's
-if (process.env.GLOVEBOX_PRELOAD !== undefined) wait();
+// Also in each thread of the program's, which executes this file first. Whatever is in its environment by then is the program's.
+delete require.cache[__filename];
+process._preload_modules.length = 0;
+for (const [request, file] of Object.entries(module.constructor._pathCache)) {
+  if (file === __filename) delete module.constructor._pathCache[request];
+}
+if (process.env.GLOVEBOX_PRELOAD !== undefined && require('worker_threads').isMainThread) wait();

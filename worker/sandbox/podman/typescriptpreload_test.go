@@ -48,6 +48,9 @@ func TestPreloadedTypeScript(t *testing.T) {
 		"evaluated":            with("const { execFileSync } = require('child_process');\nconsole.log(execFileSync(process.execPath, ['--experimental-strip-types', '--no-warnings', '-e', 'const a: number = 1; console.log(a, process.execArgv)']).toString())"),
 		"a child":              with("import { fork } from 'node:child_process';\nif (process.send) process.send(process.execArgv as any); else fork(import.meta.filename).on('message', (m: string[]) => console.log(m))"),
 		"a thread":             with("import { Worker, isMainThread, parentPort } from 'node:worker_threads';\nenum E { A = 5 }\nif (isMainThread) new Worker(import.meta.filename).on('message', (m: number) => console.log(m)); else parentPort!.postMessage(E.A)"),
+		"a thread that waits":  with("const { Worker, isMainThread } = require('worker_threads'); if (isMainThread) { process.env.GLOVEBOX_PRELOAD = '0'; new Worker(__filename).on('error', (e: Error) => console.log(e.message)).on('exit', (c: number) => console.log('exit', c)); } else console.log('thread', process.env.GLOVEBOX_PRELOAD, (process as any)._preload_modules)"),
+		"traces":               with("console.log((process as any)._preload_modules, Object.values((require('module') as any)._pathCache), require('fs').readFileSync('/proc/self/fdinfo/0', 'utf8').split('\\n')[1])", stdin("in")),
+		"async ids":            with("const { executionAsyncId, createHook } = require('async_hooks'); const seen: string[] = []; createHook({ init(id: number, type: string) { seen.push(type + id); } }).enable(); setTimeout(() => console.log(executionAsyncId(), seen), 1)"),
 		"stdin":                with("process.stdin.on('data', (d: Buffer) => console.log(d.toString()))", stdin("abc\n")),
 		"exit code":            with("process.exitCode = 7 as number"),
 		"a warning":            with("process.emitWarning('w' as string); process.emitWarning('e', 'ExperimentalWarning')"),
@@ -85,7 +88,7 @@ new Worker("require('worker_threads').parentPort.postMessage(String(Math.random(
 `)
 }
 
-// TestPreloadedTypeScriptLoads: what takes types out was loaded before the process became the program's, for which it loads crypto.
+// TestPreloadedTypeScriptLoads: what takes types out was loaded before the process became the program's, for which it loads v8.
 func TestPreloadedTypeScriptLoads(t *testing.T) {
 	t.Parallel()
 	open(t)
@@ -93,7 +96,7 @@ func TestPreloadedTypeScriptLoads(t *testing.T) {
 	p := waitingFor(t, of, "typescript-loads")
 	awaitPreloadedOf(t, p, of.Image())
 	sink := &kept{}
-	o, err := p.Run(t.Context(), programIn(of, "const list: string[] = (process as any).moduleLoadList;\nconsole.log(list.findIndex((name) => name.includes('amaro')) < list.indexOf('NativeModule crypto'))"), sink)
+	o, err := p.Run(t.Context(), programIn(of, "const list: string[] = (process as any).moduleLoadList;\nconsole.log(list.findIndex((name) => name.includes('amaro')) < list.indexOf('NativeModule v8'))"), sink)
 	if err != nil || !o.Preloaded || sink.stdout.String() != "true\n" {
 		t.Errorf("got %+v, %v, %q%s", o, err, sink.stdout.String(), sink.stderr.String())
 	}

@@ -59,14 +59,12 @@ func sameWherePreloaded(t *testing.T, p *podman.Sandboxes, programs map[string]s
 func refusesPrograms(t *testing.T, p *podman.Sandboxes, of runtimes.Runtime, source string, wanted map[string]refused) {
 	t.Helper()
 	for name, c := range wanted {
-		t.Run(name, func(t *testing.T) {
-			awaitPreloadedOf(t, p, of.Image())
-			sink := &kept{}
-			o, err := p.Run(t.Context(), programIn(of, source, c.option), sink)
-			if err != nil || !o.Warm || o.Preloaded || !strings.HasPrefix(sink.stdout.String(), c.want) || (o.Status == job.Succeeded) != (c.want != "") {
-				t.Errorf("got %+v, %v, %q%s, want it warm, not preloaded, and %q", o, err, sink.stdout.String(), sink.stderr.String(), c.want)
-			}
-		})
+		awaitPreloadedOf(t, p, of.Image())
+		sink := &kept{}
+		o, err := p.Run(t.Context(), programIn(of, source, c.option), sink)
+		if err != nil || !o.Warm || o.Preloaded || !strings.HasPrefix(sink.stdout.String(), c.want) || (o.Status == job.Succeeded) != (c.want != "") {
+			t.Errorf("%s: got %+v, %v, %q%s, want it warm, not preloaded, and %q", name, o, err, sink.stdout.String(), sink.stderr.String(), c.want)
+		}
 	}
 }
 
