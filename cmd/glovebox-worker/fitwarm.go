@@ -96,7 +96,7 @@ func giveBack(whole podman.Warm, concurrency int, room int64, all []givenUp) []g
 	for i := len(all) - 1; i >= 0; i-- {
 		fewer := slices.Clone(all)
 		fewer[i].preload = false
-		if !whole.OnDemand[all[i].image] && fits(fewer) { // least has no room for what waits on demand
+		if !whole.OnDemand[all[i].image] && fits(fewer) { // what is on demand waits in the room that is left, which least doesn't count
 			all = fewer
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -125,21 +124,11 @@ func TestPreloadedNodeSemantics(t *testing.T) {
 func TestPreloadedNodeRefuses(t *testing.T) {
 	t.Parallel()
 	p := preloadedNode(t, fromSnapshots+"node-refuses")
-	for name, c := range map[string]struct {
-		option func(*sandbox.Program)
-		want   string
-	}{
+	refusesPrograms(t, p, nodeRuntime(t), "console.log(process.env.NODE_OPTIONS, new Date(0).toString())", map[string]refused{
 		"another time zone": {env("TZ", "Asia/Tokyo"), "undefined Thu Jan 01 1970 09:00:00"},
 		"options of Node's": {env("NODE_OPTIONS", "--no-warnings"), "--no-warnings Thu Jan 01 1970 00:00:00"},
 		"another home":      {env("HOME", "/work"), "undefined Thu Jan 01 1970 00:00:00"},
-	} {
-		awaitPreloadedOf(t, p, nodeRuntime(t).Image())
-		sink := &kept{}
-		o, err := p.Run(t.Context(), node(t, "console.log(process.env.NODE_OPTIONS, new Date(0).toString())", c.option), sink)
-		if err != nil || o.Status != job.Succeeded || o.Preloaded || !strings.HasPrefix(sink.stdout.String(), c.want) {
-			t.Errorf("%s: got %+v, %v, %q%s, want it not preloaded, and %q", name, o, err, sink.stdout.String(), sink.stderr.String(), c.want)
-		}
-	}
+	})
 }
 
 // TestPreloadedNodeIsFresh: what is drawn at random differs between two that go on from one snapshot, timers begin

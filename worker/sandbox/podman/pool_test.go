@@ -35,6 +35,11 @@ func warm(tb testing.TB, worker string, most int, log ...*slog.Logger) *podman.S
 // whose sandboxes do as a worker's own.
 const fromSnapshots, withSnapshots = "snapshot-", "auto-"
 
+func snapshotsOf(worker string) (some, only bool) {
+	only = strings.HasPrefix(worker, fromSnapshots)
+	return only || strings.HasPrefix(worker, withSnapshots), only
+}
+
 // canPause ends the names of workers whose sessions can be paused.
 const canPause = "-paused"
 
@@ -62,12 +67,13 @@ func keepWarm(tb testing.TB, worker string, most int, preloads map[string]podman
 		tb.Fatal(err)
 	}
 	each := podman.IdleMB + preloads[suite.image].MemoryMB
+	some, only := snapshotsOf(worker)
 	p.KeepWarm(tb.Context(), podman.Warm{
 		Images: map[string]job.Limits{
 			suite.image: job.Limits{}.Filled(job.Limits{}), "localhost/glovebox/none:such": job.Limits{}.Filled(job.Limits{}), // which is in nobody's way
 		},
 		Preloads: preloads, MaxMemoryMB: 1024, Most: most, MemoryMB: int64(most)*each + podman.IdleMB, // and one of the other
-		Snapshots: strings.HasPrefix(worker, fromSnapshots) || strings.HasPrefix(worker, withSnapshots), OnlySnapshots: strings.HasPrefix(worker, fromSnapshots),
+		Snapshots: some, OnlySnapshots: only,
 	})
 	awaitWarm(tb, p, 1)
 	return p

@@ -147,8 +147,7 @@ func keepWarmOf(tb testing.TB, worker, image string, preload *podman.Preload) *p
 		tb.Fatal(err)
 	}
 	w := podman.Warm{Images: map[string]job.Limits{image: job.Limits{}.Filled(job.Limits{})}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: 1024, Most: 2, MemoryMB: 2 * podman.IdleMB}
-	w.OnlySnapshots = strings.HasPrefix(worker, fromSnapshots)
-	w.Snapshots = w.OnlySnapshots || strings.HasPrefix(worker, withSnapshots)
+	w.Snapshots, w.OnlySnapshots = snapshotsOf(worker)
 	if preload != nil {
 		w.MemoryMB += 2 * preload.MemoryMB
 		w.Preloads[image] = *preload
