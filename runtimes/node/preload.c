@@ -16,15 +16,28 @@
 
 typedef void *env_t, *value_t, *info_t;
 typedef value_t (*function_t)(env_t, info_t);
+extern int napi_add_env_cleanup_hook(env_t, void (*)(void *), void *);
+extern int napi_close_handle_scope(env_t, void *);
 extern int napi_create_function(env_t, const char *, size_t, function_t, void *, value_t *);
+extern int napi_create_reference(env_t, value_t, uint32_t, void **);
 extern int napi_create_uint32(env_t, uint32_t, value_t *);
 extern int napi_create_string_utf8(env_t, const char *, size_t, value_t *);
 extern int napi_get_cb_info(env_t, info_t, size_t *, value_t *, value_t *, void **);
+extern int napi_get_reference_value(env_t, void *, value_t *);
+extern int napi_get_undefined(env_t, value_t *);
 extern int napi_get_value_double(env_t, value_t, double *);
 extern int napi_get_value_string_utf8(env_t, value_t, char *, size_t, size_t *);
+extern int napi_open_handle_scope(env_t, void **);
 extern int napi_set_named_property(env_t, value_t, const char *, value_t);
 extern int napi_throw_error(env_t, const char *, const char *);
 extern int RAND_poll(void);
+
+/* Node-API calls no function of a program that has ended. V8 does where it is allowed to: isolate.h, function.h. A value of Node-API is V8's. */
+extern void *current_isolate(void) __asm__("_ZN2v87Isolate10GetCurrentEv");
+extern value_t current_context(void *isolate) __asm__("_ZN2v87Isolate17GetCurrentContextEv");
+extern void allow_calls(void *scope, void *isolate) __asm__("_ZN2v87Isolate29AllowJavascriptExecutionScopeC1EPS0_");
+extern void allow_calls_end(void *scope) __asm__("_ZN2v87Isolate29AllowJavascriptExecutionScopeD1Ev");
+extern value_t call(value_t function, value_t context, value_t receiver, int argc, value_t *argv) __asm__("_ZN2v88Function4CallENS_5LocalINS_7ContextEEENS1_INS_5ValueEEEiPS5_");
 
 #define MOST (64 << 10) /* bytes of a message, the agent's maxHandover */
 
@@ -120,6 +133,32 @@ static value_t seed(env_t env, info_t info) {
     return napi_create_uint32(env, number ? number : 1, &made) != 0 ? fail(env, "seed: no number") : made;
 }
 
+static struct { env_t env; void *last; } at_end;
+
+/* end calls what atEnd was given. */
+static void end(void *unused) {
+    void *handles, *isolate = current_isolate();
+    uint64_t scope[8]; /* it takes three */
+    value_t last, undefined;
+    (void)unused;
+    if (napi_open_handle_scope(at_end.env, &handles) != 0) return;
+    if (napi_get_reference_value(at_end.env, at_end.last, &last) == 0 && last != NULL && napi_get_undefined(at_end.env, &undefined) == 0) {
+        allow_calls(scope, isolate);
+        call(last, current_context(isolate), undefined, 0, NULL);
+        allow_calls_end(scope);
+    }
+    napi_close_handle_scope(at_end.env, handles);
+}
+
+/* atEnd(function) has it called once the program has ended, by itself, and what it has is about to be taken apart. */
+static value_t call_at_end(env_t env, info_t info) {
+    value_t given;
+    at_end.env = env;
+    if (!arguments(env, info, 1, &given) || napi_create_reference(env, given, 1, &at_end.last) != 0 || napi_add_env_cleanup_hook(env, end, NULL) != 0)
+        return fail(env, "atEnd: no function");
+    return NULL;
+}
+
 /* done() closes the socket. */
 static value_t done(env_t env, info_t info) {
     (void)env, (void)info;
@@ -129,7 +168,7 @@ static value_t done(env_t env, info_t info) {
 
 value_t napi_register_module_v1(env_t env, value_t exports) {
     static const struct { const char *name; function_t function; } all[] = {
-        {"open", open_control}, {"say", say}, {"hear", hear}, {"limit", limit}, {"becomeStdin", become_stdin}, {"reseed", reseed}, {"seed", seed}, {"done", done},
+        {"open", open_control}, {"say", say}, {"hear", hear}, {"limit", limit}, {"becomeStdin", become_stdin}, {"reseed", reseed}, {"seed", seed}, {"atEnd", call_at_end}, {"done", done},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         value_t made;

@@ -39,18 +39,35 @@ func BenchmarkTypeScript(b *testing.B) {
 
 // BenchmarkTypeScriptBackToBack is how many programs a second four callers run, one after the other each, without and with snapshots.
 func BenchmarkTypeScriptBackToBack(b *testing.B) {
+	benchmarkBackToBack(b, "typescript", "enum E { A = 1 }\nconsole.log(E.A)")
+}
+
+// BenchmarkNodeWaiting and BenchmarkNodeBackToBack are the same for JavaScript.
+func BenchmarkNodeWaiting(b *testing.B) {
+	benchmarkWaiting(b, "node", nil, map[string]string{
+		"hello":  "console.log('hello')",
+		"lodash": "console.log(require('lodash').sum([1, 2]))",
+		"lines":  "const rl = require('readline').createInterface({ input: process.stdin });\nrl.on('line', console.log).on('close', () => console.log('end'))",
+		"module": "import _ from 'lodash';\nconsole.log(_.sum([1, 2]))",
+	})
+}
+
+func BenchmarkNodeBackToBack(b *testing.B) { benchmarkBackToBack(b, "node", "console.log('hello')") }
+
+func benchmarkBackToBack(b *testing.B, name, source string) {
+	b.Helper()
 	open(b)
-	of := preloadingRuntime(b, "typescript")
+	of := preloadingRuntime(b, name)
 	for _, worker := range []string{"bench-", withSnapshots + "bench-"} {
 		b.Run(worker[:len(worker)-1], func(b *testing.B) {
-			p := keepWarmOf(b, worker+"typescript", of.Image(), preloadOf(of))
+			p := keepWarmOf(b, worker+name, of.Image(), preloadOf(of))
 			gbtest.Eventually(b, "a sandbox waits, and a snapshot where there is to be one", func() bool {
 				_, made := p.SnapshotOf(of.Image())
 				return p.PreloadedOf(of.Image()) > 0 && (made || !strings.HasPrefix(worker, withSnapshots))
 			})
 			b.ResetTimer()
 			inParallel(b, 4, func() error {
-				o, err := p.Run(context.WithoutCancel(b.Context()), programIn(of, "enum E { A = 1 }\nconsole.log(E.A)"), &kept{})
+				o, err := p.Run(context.WithoutCancel(b.Context()), programIn(of, source), &kept{})
 				if err == nil && o.Status != job.Succeeded {
 					err = fmt.Errorf("it %s", o.Status)
 				}
