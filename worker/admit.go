@@ -71,10 +71,15 @@ func (w *Worker) sandboxMB(spec job.Spec) int64 {
 	return mb
 }
 
-// acquire waits for so many MiB. A job above the whole budget runs alone.
+// acquire waits for so many MiB. A job above the whole budget runs alone. It fails with errHeld.
 func (w *Worker) acquire(ctx context.Context, mb int64) (release func(), err error) {
 	mb = min(mb, w.MemoryMB)
-	if err := w.memory.acquire(ctx, mb); err != nil {
+	if release, ok := w.tryAcquire(mb); ok {
+		return release, nil
+	}
+	ctx, stop := w.whileInReach(ctx, mb)
+	defer stop()
+	if ctx.Err() != nil || w.memory.acquire(ctx, mb) != nil {
 		return nil, context.Cause(ctx)
 	}
 	return w.reserved(mb), nil

@@ -115,6 +115,7 @@ func (w *Worker) requeue(life context.Context, j record.Record, cause error) {
 	case record.CostOutage:
 		log.Warn("job met an outage", "error", cause)
 	case record.CostNothing:
+		log.Info("job goes back", "reason", cause)
 	}
 	var answer record.Requeued
 	err := w.persist(life, j.ID, func(ctx context.Context) (err error) {
@@ -145,6 +146,12 @@ const (
 func (w *Worker) cost(life context.Context, j record.Record, cause error) (record.Cost, time.Duration) {
 	if errors.Is(cause, errDrained) {
 		return record.CostNothing, 0
+	}
+	if errors.Is(cause, errHeld) {
+		if time.Since(j.Ready()) > mostPatience {
+			w.sessions.letJobsFirst()
+		}
+		return record.CostNothing, heldDelay
 	}
 	if w.noLongerOffers(life, j, cause) {
 		return record.CostNothing, 0

@@ -80,6 +80,9 @@ func (w *Worker) execute(life context.Context, j record.Record, wake <-chan stru
 		ending.Status = job.Failed
 		w.endUnrun(life, j, job.Failed, input.reason, used)
 		return
+	case errors.Is(err, errHeld):
+		w.requeueOrEnd(life, j, err, used)
+		return
 	case err != nil:
 		w.Metrics.Failed(reason(err))
 		w.requeueOrEnd(life, j, err, used)

@@ -26,6 +26,9 @@ func roomPatience(age time.Duration) time.Duration { return min(max(age, leastPa
 // waitForRoom takes so many MiB for a session's life. Where they are not free it waits in line, as jobs do: who only tries gets nothing as
 // long as anybody waits. It fails with errNoRoom.
 func (w *Worker) waitForRoom(life context.Context, x record.Session, mb int64) (release func(), err error) {
+	if w.sessions.jobsAreFirst() {
+		return nil, errNoRoom
+	}
 	if release, ok := w.tryReserveSession(mb); ok {
 		return release, nil
 	}
@@ -64,7 +67,8 @@ func (w *Worker) reserveSession(ctx context.Context, mb int64) (release func(), 
 		w.sessions.memory.release(share)
 		return nil, errNoRoom
 	}
-	return func() { releaseMemory(); w.sessions.memory.release(share) }, nil
+	gives := w.sessions.holds(mb)
+	return func() { gives(); releaseMemory(); w.sessions.memory.release(share) }, nil
 }
 
 // tryReserveSession is reserveSession of what is free.
@@ -78,5 +82,6 @@ func (w *Worker) tryReserveSession(mb int64) (release func(), ok bool) {
 		w.sessions.memory.release(share)
 		return nil, false
 	}
-	return func() { releaseMemory(); w.sessions.memory.release(share) }, true
+	gives := w.sessions.holds(mb)
+	return func() { gives(); releaseMemory(); w.sessions.memory.release(share) }, true
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hibiken/asynq"
 
@@ -26,9 +27,12 @@ type sessionConsumer struct {
 	consumer
 	memory *budget // of the worker's, what sessions may hold
 	most   int64
-	turns  *turnSlots
-	slots  chan struct{} // one for each session that is held
-	pauser *pauser
+	held   atomic.Int64 // of the worker's budget, by sessions that are not paused, MiB; one above most has more than that
+	// jobsFirst is until when no new session gets memory, Unix time in ns.
+	jobsFirst atomic.Int64
+	turns     *turnSlots
+	slots     chan struct{} // one for each session that is held
+	pauser    *pauser
 
 	mu     sync.Mutex
 	queues map[string]int

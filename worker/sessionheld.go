@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// errHeld gives a job back.
+var errHeld = errors.New("this worker's sessions hold the memory that the job needs")
+
+const (
+	// pausePatience is how long a job waits in line for sessions to be paused: each has to be idle for leastIdle, and is then written to the disk.
+	pausePatience = 15 * time.Second
+	// heldDelay is when a job is tried again whose memory sessions held: they may live for 90 minutes, but most end sooner.
+	heldDelay = 15 * time.Second
+	// reachInterval is how often is looked whether sessions hold too much for a job that waits.
+	reachInterval = time.Second
+)
+
+// holds notes that a session has so many MiB of the budget, until gives is called.
+func (c *sessionConsumer) holds(mb int64) (gives func()) {
+	c.held.Add(mb)
+	return func() { c.held.Add(-mb) }
+}
+
+// letJobsFirst has no new session get memory for a while: a job has waited for so long that it is to get what others give back.
+func (c *sessionConsumer) letJobsFirst() { c.jobsFirst.Store(time.Now().Add(2 * heldDelay).UnixNano()) }
+
+func (c *sessionConsumer) jobsAreFirst() bool { return time.Now().UnixNano() < c.jobsFirst.Load() }
+
+// whileInReach ends the context with errHeld where no end of a job can free so many MiB, as sessions hold too much. All behind it in line would
+// wait for the end of a session, with the memory that they need free. Where sessions are paused, that is waited for.
+func (w *Worker) whileInReach(ctx context.Context, mb int64) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	outOfReach := func() bool { return mb > w.MemoryMB-w.sessions.held.Load() }
+	patience := time.Duration(0)
+	if w.PauseAfter > 0 {
+		patience = pausePatience
+	}
+	if outOfReach() && patience == 0 {
+		cancel(errHeld)
+		return ctx, func() {}
+	}
+	var looks sync.WaitGroup
+	looks.Go(func() {
+		again := time.NewTicker(reachInterval)
+		defer again.Stop()
+		inReach := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+			}
+			if !outOfReach() {
+				inReach = time.Now()
+			} else if time.Since(inReach) >= patience {
+				cancel(errHeld)
+			}
+		}
+	})
+	return ctx, func() { cancel(nil); looks.Wait() }
+}
