@@ -34,10 +34,13 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
   GLOVEBOX_REDIS_URL       redis://glovebox-worker:password@host:6379/0 ("glovebox
                            redis-acl" makes the user), noeviction, AOF on; or with Sentinels
                            redis+sentinel://glovebox-worker:password@s1,s2,s3/0?master=NAME
+                           &sentinel_username=glovebox&sentinel_password=PASSWORD
   GLOVEBOX_REDIS_WAIT_REPLICAS
                            how many replicas of Redis have to have the end of a job before
                            it counts, the same for every api and worker  (default: 0)
   GLOVEBOX_S3_ENDPOINT     https://… of an S3-compatible store; empty for AWS
+  GLOVEBOX_S3_PATH_STYLE   false: the bucket is a part of the host's name  (default: true where
+                           an endpoint is named)
   GLOVEBOX_S3_REGION       such as eu-central-1
   GLOVEBOX_S3_BUCKET       private bucket for what jobs make
   GLOVEBOX_S3_ACCESS_KEY   and GLOVEBOX_S3_SECRET_KEY; empty for the instance's role

@@ -36,9 +36,9 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
 
   GLOVEBOX_REDIS_URL        redis://glovebox-api:password@host:6379/0 ("glovebox redis-acl"
                             makes the user), noeviction, AOF on; rediss:// for TLS; or with
-                            Sentinels, whose own password, if they have one, is a parameter:
+                            Sentinels, with a user that may only ask them (docs/operations.md):
                             redis+sentinel://glovebox-api:password@s1:26379,s2:26379,s3:26379/0?
-                            master=NAME&sentinel_password=PASSWORD
+                            master=NAME&sentinel_username=glovebox&sentinel_password=PASSWORD
   GLOVEBOX_REDIS_WAIT_REPLICAS
                             how many replicas of Redis have to have a job, its end or an attempt
                             at a delivery before that is confirmed, 0 to 5; the same for every api
@@ -46,6 +46,10 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
                             answered 503 and may be sent again under its idempotency key
                             (default: 0)
   GLOVEBOX_S3_ENDPOINT      https://… of an S3-compatible store; empty for AWS
+  GLOVEBOX_S3_PUBLIC_ENDPOINT
+                            where clients reach the store, if that is elsewhere: links lead there
+  GLOVEBOX_S3_PATH_STYLE    false: the bucket is a part of the host's name (default: true where
+                            an endpoint is named); the same for workers
   GLOVEBOX_S3_REGION        such as eu-central-1
   GLOVEBOX_S3_BUCKET        private bucket for what jobs make
   GLOVEBOX_S3_ACCESS_KEY    and GLOVEBOX_S3_SECRET_KEY; empty for the instance's role

@@ -62,7 +62,11 @@ Webhooks may be on loopback addresses here; other private addresses are refused.
 
 Ctrl-C ends everything in order: jobs that run get three seconds, or what
 GLOVEBOX_GRACE_SECONDS says, then they go back to the queue. A second Ctrl-C kills at
-once; nothing that was accepted is lost.`,
+once; nothing that was accepted is lost.
+
+Of the variables of the api and the worker, it hands these on:
+
+  ` + strings.Join(devSettings, "\n  "),
 		Example: `  glovebox dev
   glovebox dev --data /var/lib/glovebox-dev --api 127.0.0.1:0
   glovebox dev --isolation process

@@ -49,8 +49,8 @@ func (a *app) tenantCreateCommand() *cobra.Command {
 		Use:   "create NAME",
 		Short: "Create a tenant, and print its first token",
 		Long: `Create a tenant, and print its first token on standard output: it is shown this once,
-and nobody can read it again. A quota or maximum that is not given is no bound but the
-operator's own.`,
+and nobody can read it again. A quota or maximum that is not given, or 0, is the
+operator's own (GLOVEBOX_TENANT_QUOTAS): "glovebox tenant update" lifts that.`,
 		Example: `  glovebox tenant create acme
   glovebox tenant create school --jobs-queued 5000 --running-at-once 20 --maximum wall_ms=10000 --allow-runtimes python,node`,
 		Args: one("NAME"),

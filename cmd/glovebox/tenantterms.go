@@ -44,6 +44,8 @@ func (o *termsOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.policy, "policy", "", "rules that refuse or hold its jobs, after the operator's: a `FILE` as \"glovebox policy test\" takes it, - for standard input; empty for none")
 	f.StringSliceVar(&o.placement, "placement", nil, "`LABELS` that a worker has to have to run its jobs, with commas: pool=exams; no other tenant may name them then. Empty for any worker")
 	f.StringSliceVar(&o.hosts, "allow-callback-hosts", nil, "the only `HOSTS` that callbacks may lead to, with commas: hooks.example.com,*.example.org; empty for all")
+	setTwin(cmd, "policy", "GLOVEBOX_TENANT_POLICY") // GLOVEBOX_POLICY and GLOVEBOX_RETENTION_SECONDS are the api's own
+	setTwin(cmd, "retention-seconds", "GLOVEBOX_TENANT_RETENTION_SECONDS")
 }
 
 // apply changes in terms what the command line names.

@@ -55,6 +55,8 @@ func (r *Reader) insecure(redisURL string, s3 artifacts.Config, publicURL string
 			warnings = append(warnings, "GLOVEBOX_REDIS_URL leads to another machine without TLS: whoever is on the network reads passwords and jobs")
 		case remote && address.Sentinels != nil && !address.Sentinels.HavePassword():
 			warnings = append(warnings, "GLOVEBOX_REDIS_URL has no sentinel_password: whoever reaches the Sentinels can have any server made the primary")
+		case remote && address.Sentinels != nil && !address.Sentinels.HaveUser():
+			warnings = append(warnings, "GLOVEBOX_REDIS_URL has no sentinel_username: who takes this process over can have any server made the primary, as the Sentinels' user default may do everything")
 		}
 	}
 	for name, endpoint := range map[string]string{"GLOVEBOX_S3_ENDPOINT": s3.Endpoint, "GLOVEBOX_S3_PUBLIC_ENDPOINT": s3.PublicEndpoint} {

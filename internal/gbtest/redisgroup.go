@@ -28,6 +28,7 @@ type RedisGroup struct {
 	addrs    []string // of the Sentinels
 	clients  []*redis.SentinelClient
 	password string
+	asker    string // the password by which the Sentinels are asked
 	config   RedisGroupConfig
 	seats    int
 }
@@ -50,7 +51,7 @@ const groupName = "glovebox"
 // StartRedisGroup starts one, and returns once the replicas follow and the Sentinels know each other.
 func StartRedisGroup(tb testing.TB, c RedisGroupConfig) *RedisGroup {
 	tb.Helper()
-	g := &RedisGroup{password: rand.Text(), config: c}
+	g := &RedisGroup{password: rand.Text(), asker: rand.Text(), config: c}
 	server := func(more ...string) *RedisServer {
 		more = append(more, "--masteruser", string(redisacl.Admin), "--masterauth", g.password, "--repl-diskless-sync-delay", "0")
 		if c.MaxLag > 0 {
@@ -98,6 +99,7 @@ func (g *RedisGroup) startSentinel(tb testing.TB, host, port string) {
 	own, _, _ := net.SplitHostPort(at.addr)
 	lines := []string{
 		"dir " + dir, "requirepass " + g.password, "sentinel sentinel-pass " + g.password, "sentinel announce-ip " + own,
+		"user glovebox on >" + g.asker + " -@all +ping +sentinel|get-master-addr-by-name +sentinel|master +sentinel|ckquorum", // as docs/operations.md has it
 		fmt.Sprintf("sentinel monitor %s %s %s 2", groupName, host, port),
 		"sentinel auth-user " + groupName + " " + string(redisacl.Admin), "sentinel auth-pass " + groupName + " " + g.password,
 		fmt.Sprintf("sentinel down-after-milliseconds %s %d", groupName, g.config.DownAfter.Milliseconds()),
@@ -180,5 +182,5 @@ func (g *RedisGroup) as(user string) string {
 	if g.config.CA != nil {
 		scheme = "rediss"
 	}
-	return fmt.Sprintf("%s+sentinel://%s:%s@%s/0?master=%s&sentinel_password=%s", scheme, user, g.password, strings.Join(g.addrs, ","), groupName, g.password)
+	return fmt.Sprintf("%s+sentinel://%s:%s@%s/0?master=%s&sentinel_username=glovebox&sentinel_password=%s", scheme, user, g.password, strings.Join(g.addrs, ","), groupName, g.asker)
 }

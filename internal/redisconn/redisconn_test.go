@@ -185,3 +185,31 @@ func TestAway(t *testing.T) {
 		t.Error("an answer counts as none")
 	}
 }
+
+// TestAskersOnlyAsk: who has the URL of an api or a worker can't have the Sentinels name another server.
+func TestAskersOnlyAsk(t *testing.T) {
+	t.Parallel()
+	g := gbtest.StartRedisGroup(t, gbtest.RedisGroupConfig{DownAfter: time.Minute})
+	address, err := redisconn.Parse(g.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := address.Sentinels.Clients()[0]
+	defer c.Close()
+	for name, forbidden := range map[string]func() error{
+		"reset":     func() error { return c.Reset(t.Context(), "*").Err() },
+		"failover":  func() error { return c.Failover(t.Context(), "glovebox").Err() },
+		"flush":     func() error { return c.FlushConfig(t.Context()).Err() },
+		"monitor":   func() error { return c.Monitor(t.Context(), "other", "127.0.0.1", "1", "1").Err() },
+		"set":       func() error { return c.Set(t.Context(), "glovebox", "quorum", "3").Err() },
+		"remove":    func() error { return c.Remove(t.Context(), "glovebox").Err() },
+		"subscribe": func() error { _, err := c.Subscribe(t.Context(), "+switch-master").Receive(t.Context()); return err },
+	} {
+		if err := forbidden(); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("%s: got %v, want NOPERM", name, err)
+		}
+	}
+	if named, err := c.GetMasterAddrByName(t.Context(), "glovebox").Result(); err != nil || len(named) != 2 {
+		t.Errorf("got %v, %v, want the primary", named, err)
+	}
+}

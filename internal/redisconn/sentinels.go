@@ -113,5 +113,8 @@ func closeAll(clients []*redis.SentinelClient) {
 // HavePassword reports whether they are told one.
 func (s *Sentinels) HavePassword() bool { return s.password != "" }
 
+// HaveUser reports whether they are told a user: without one that is "default", which may do everything.
+func (s *Sentinels) HaveUser() bool { return s.username != "" }
+
 // String is the addresses.
 func (s *Sentinels) String() string { return strings.Join(s.Addrs, ", ") }
