@@ -27,7 +27,7 @@ func FuzzStored(f *testing.F) {
 		f.Add([]byte(seed.problem), []byte(seed.group), []byte(seed.test))
 	}
 	f.Fuzz(func(t *testing.T, problem, group, test []byte) {
-		files := with(smallest, "sample/1", "secret/g1/1", "secret/g1/2", "secret/g2/1")
+		files := with(smallest, "sample/1", "secret/g1/1", "secret/g1/2", "secret/g1/d/3", "secret/g2/1")
 		delete(files, "data/secret/1.in")
 		delete(files, "data/secret/1.ans")
 		for name, text := range map[string][]byte{

@@ -92,6 +92,9 @@ func (d dataset) newGroups(validated bool) ([]job.Group, error) {
 		}
 		groups = append(groups, secret)
 		for _, g := range inner {
+			if err := g.flatten(); err != nil {
+				return nil, err
+			}
 			aggregation := cmp.Or(g.config.aggregation, "pass-fail")
 			if secret.Score == "pass_fail" && aggregation != "pass-fail" {
 				return nil, faultf(g.config.file, "score_aggregation", "want pass-fail, as secret has it (got %s)", aggregation)
@@ -119,6 +122,23 @@ func (f *folder) split() (inner []*folder, tests int) {
 		}
 	}
 	return inner, tests
+}
+
+// flatten makes the tests in a group's folders the group's own, as 2025-09 has no groups in groups: as a group without
+// rules, such a folder would give a point for each test. A file with rules there is refused, as its author takes the folder
+// for a group.
+func (f *folder) flatten() error {
+	deeper := ""
+	f.walk(func(in *folder) {
+		if in != f {
+			deeper = cmp.Or(deeper, in.config.file)
+		}
+	})
+	if deeper != "" {
+		return faultf(deeper, "", "is deeper than the group data/%s: want it in data/sample, data/secret or a folder directly in data/secret", f.path)
+	}
+	f.each(func(c *testCase) { c.Group = f.path })
+	return nil
 }
 
 // newGroup is a group of 2025-09. ofTests says that its tests count, not groups in it; validated, that the

@@ -62,7 +62,7 @@ type Limits struct {
 // Test is one of the tests, in the order in which they are judged.
 type Test struct {
 	Name   string // "secret/g1/07"
-	Group  string // "secret/g1"
+	Group  string // "secret/g1"; in the new formats' scoring problems a test in a folder of that group has it, too
 	Input  Data
 	Answer Data
 	Args   []string

@@ -196,6 +196,17 @@ secret/3 hidden
 [] sum  continue
 [secret] sum  continue accept=33.333333333333336 reject=0 max=100
 `},
+		{"2025-09, pass or fail, folders in folders", with(`
+-- problem.yaml --
+problem_format_version: 2025-09
+-- data/secret/g1/d/test_group.yaml --
+args: [-v]
+`, "secret/g1/1", "secret/g1/d/2", "secret/z"), `
+2025-09 scoring=false max=3 time=0s checker=[]
+secret/g1/1 hidden
+secret/g1/d/2 hidden ["-v"]
+secret/z hidden
+`},
 		{"2023-07-draft with legacy keys", with(`
 -- problem.yaml --
 problem_format_version: 2023-07-draft
