@@ -21,6 +21,11 @@ type breaker struct {
 	probed  time.Time  // when the last probe began
 	result  error      // of that probe
 
+	// switching is held while a pause begins or ends: the consumers run if the breaker is closed, and only then. It is not mu,
+	// so that nobody who asks whether the worker is paused waits for a server. A handler may pause the worker, as no start or stop
+	// of a server waits for handlers.
+	switching sync.Mutex
+
 	mu       sync.Mutex
 	open     bool
 	reason   error     // of the current pause, or the last one
@@ -75,6 +80,8 @@ func (w *Worker) outage(ctx context.Context, began time.Time) error {
 // pause starts a pause, or changes the reason of the current one.
 func (w *Worker) pause(reason error) {
 	b := &w.breaker
+	b.switching.Lock()
+	defer b.switching.Unlock()
 	b.mu.Lock()
 	already := b.open
 	if !already {
@@ -90,9 +97,14 @@ func (w *Worker) pause(reason error) {
 	}
 }
 
-// resume ends a pause.
+// resume ends a pause, unless an operator has drained the worker: its probe may have looked before that.
 func (w *Worker) resume() error {
 	b := &w.breaker
+	b.switching.Lock()
+	defer b.switching.Unlock()
+	if w.drained.Load() {
+		return errDrainedByOperator
+	}
 	b.mu.Lock()
 	openedAt := b.openedAt
 	b.open, b.closedAt = false, time.Now()

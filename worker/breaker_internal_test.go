@@ -1,14 +1,22 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/metrics"
+	"github.com/glovebox-run/glovebox/internal/queue"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // TestOpenSince: a job met a pause when the two overlap, whichever began first.
@@ -38,4 +46,124 @@ func TestOpenSince(t *testing.T) {
 	if got := w.breaker.openSince(time.Now()); got != nil {
 		t.Errorf("a job started after the pause: got %v", got)
 	}
+}
+
+// pausedWorker is a worker that an outage has paused. Each probe calls probed, and succeeds.
+func pausedWorker(t *testing.T, probed func()) *Worker {
+	t.Helper()
+	w := sessionWorker(t, 1024)
+	w.withRecords(t)
+	w.Images, w.Sandboxes, w.Objects = []string{"image"}, &wellSandboxes{probed: probed}, wellObjects{}
+	w.consumer = &consumer{
+		server: func() *queue.Server {
+			return w.Records.Queue.Server(queue.ServerConfig(1, queue.JobsWith(nil), time.Second, w.Log), nil)
+		},
+		handle: func(context.Context, *asynq.Task) error { return nil },
+	}
+	t.Cleanup(w.consumer.close)
+	w.pause(errors.New("podman is away"))
+	return w
+}
+
+type wellSandboxes struct {
+	Sandboxes
+	probed func()
+}
+
+func (*wellSandboxes) Ping(context.Context) error { return nil }
+
+func (s *wellSandboxes) Run(context.Context, sandbox.Program, sandbox.Sink) (sandbox.Outcome, error) {
+	s.probed()
+	return sandbox.Outcome{}, nil
+}
+
+type wellObjects struct{ Objects }
+
+func (wellObjects) Ping(context.Context) error     { return nil }
+func (wellObjects) TryWrite(context.Context) error { return nil }
+
+// drainByOperator tells the worker that its operator drains it, and returns once it has obeyed.
+func (w *Worker) drainByOperator(t *testing.T) {
+	t.Helper()
+	if err := fleet.Drain(t.Context(), w.Records.Redis().(*redis.Client), w.ID, nil); err != nil {
+		t.Error(err)
+	}
+	if err := w.obey(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// staysDrained fails the test unless the worker is drained and takes nothing.
+func (w *Worker) staysDrained(t *testing.T) {
+	t.Helper()
+	if got := w.paused(); !errors.Is(got, errDrainedByOperator) {
+		t.Errorf("the pause's reason is %v, want the drain", got)
+	}
+	if w.consumer.takes() || w.sessions.wanted {
+		t.Errorf("a drained worker takes jobs: %v, sessions: %v", w.consumer.takes(), w.sessions.wanted)
+	}
+}
+
+func (c *consumer) takes() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current != nil
+}
+
+// TestDrainedDuringProbe: a worker that is drained while a probe finds its outage over takes nothing until it is resumed.
+func TestDrainedDuringProbe(t *testing.T) {
+	t.Parallel()
+	var w *Worker
+	drain := sync.OnceFunc(func() { w.drainByOperator(t) }) // the probe has seen by then that nobody has
+	w = pausedWorker(t, func() { drain() })
+	w.tryResume(t.Context())
+	w.staysDrained(t)
+
+	if err := fleet.Resume(t.Context(), w.Records.Redis().(*redis.Client), w.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.obey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.tryResume(t.Context()); w.paused() != nil || !w.consumer.takes() || !w.sessions.wanted {
+		t.Errorf("resumed: it is paused by %v, takes jobs: %v, sessions: %v", w.paused(), w.consumer.takes(), w.sessions.wanted)
+	}
+}
+
+// TestDrainedAsItGoesOn: a worker that is drained between the end of its pause and the start of its consumers takes nothing.
+func TestDrainedAsItGoesOn(t *testing.T) {
+	t.Parallel()
+	w := pausedWorker(t, func() {})
+	goesOn, start, drained := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	w.Log = slog.New(atMessage{slog.DiscardHandler, "worker goes on", func() { close(goesOn); <-start }})
+	resumed := make(chan error)
+	go func() { resumed <- w.resume() }()
+	<-goesOn
+	go func() { defer close(drained); w.drainByOperator(t) }()
+	select {
+	case <-drained:
+	case <-time.After(200 * time.Millisecond): // it waits until the consumers run, and stops them
+	}
+	close(start)
+	if err := <-resumed; err != nil {
+		t.Error(err)
+	}
+	<-drained
+	w.staysDrained(t)
+}
+
+// atMessage is a log that calls do at each line whose message begins so.
+type atMessage struct {
+	slog.Handler
+	message string
+	do      func()
+}
+
+func (atMessage) Enabled(context.Context, slog.Level) bool { return true }
+
+func (m atMessage) Handle(_ context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, m.message) {
+		m.do()
+	}
+	return nil
 }

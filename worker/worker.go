@@ -249,7 +249,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	if w.checkHealth(ctx); w.paused() == nil {
 		w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
-		if err := w.takeJobs(); err != nil {
+		w.breaker.switching.Lock() // a job that fails at once pauses the worker behind its start
+		err := w.takeJobs()
+		w.breaker.switching.Unlock()
+		if err != nil {
 			return err
 		}
 	}
@@ -273,7 +276,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.Records.Fleet.Leave(context.WithoutCancel(ctx), w.ID)
 }
 
-// takeJobs takes jobs and sessions from now on.
+// takeJobs takes jobs and sessions from now on. breaker.switching is held.
 func (w *Worker) takeJobs() error { return errors.Join(w.consumer.start(), w.sessions.start()) }
 
 // announce says that this worker lives, and what it offers.
