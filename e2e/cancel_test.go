@@ -44,13 +44,19 @@ func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 	if !within(patience, running) {
 		t.Fatal("the job does not start")
 	}
-	time.Sleep(time.Second) // so that it spins
-	var sandboxes []string  // that it may have
-	for _, c := range slices.Concat(before, g.alive()) {
-		if c.Labels["run.glovebox.job"] == id || c.Labels["run.glovebox.job"] == "warm" {
-			sandboxes = append(sandboxes, c.ID)
+	var sandboxes []string // that it may have
+	there := func() bool { // a job runs before its sandbox is made
+		for _, c := range slices.Concat(before, g.alive()) {
+			if c.Labels["run.glovebox.job"] == id || c.Labels["run.glovebox.job"] == "warm" {
+				sandboxes = append(sandboxes, c.ID)
+			}
 		}
+		return len(sandboxes) > 0
 	}
+	if !within(patience, there) {
+		t.Fatal("no sandbox is made for the job")
+	}
+	time.Sleep(time.Second) // so that it spins
 	began := time.Now()
 	if _, err := g.client.Cancel(t.Context(), id); err != nil {
 		t.Fatal(err)

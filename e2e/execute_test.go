@@ -184,7 +184,7 @@ func TestExecuteGoesOn(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
-		_, err := g.try(ctx, "sh", "sleep 5; echo late", "left")
+		_, err := g.try(ctx, "sh", "sleep 2; echo late", "left")
 		left <- err
 	}()
 	id := g.theOneThatRuns()
@@ -195,7 +195,7 @@ func TestExecuteGoesOn(t *testing.T) {
 	if r := g.wait(id); r.Status != job.Succeeded || r.Stdout != "late\n" {
 		t.Errorf("left: got %s %q, want what it would have been", r.Status, r.Stdout)
 	}
-	if e, err := g.try(t.Context(), "sh", "sleep 5; echo late", "left"); err != nil || e.status != http.StatusOK || e.job() != id || e.Stdout != "late\n" {
+	if e, err := g.try(t.Context(), "sh", "sleep 2; echo late", "left"); err != nil || e.status != http.StatusOK || e.job() != id || e.Stdout != "late\n" {
 		t.Errorf("asked again: got %d %s of %s, %v, want the same job's", e.status, e.body, e.job(), err)
 	}
 }

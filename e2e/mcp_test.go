@@ -170,7 +170,7 @@ var mcpFixtures = map[string]string{
 	"test_image_content":  `import base64; open("pixel.png", "wb").write(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="))`,
 	"test_error_handling": `raise RuntimeError("This tool intentionally returns an error for testing")`,
 	// The suite waits for 10 s, and for three words of progress, of which there are two a second at most.
-	"test_tool_with_progress": "import time\nfor i in range(8):\n    print(i, flush=True)\n    time.sleep(0.6)",
+	"test_tool_with_progress": "import time\nfor i in range(5):\n    print(i, flush=True)\n    time.sleep(0.6)",
 }
 
 // TestMCPConformance: the protocol's own suite passes at both revisions, with programs in sandboxes, in all that the tools have.

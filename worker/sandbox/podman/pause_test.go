@@ -172,7 +172,7 @@ func TestPauseTooLarge(t *testing.T) {
 	p := withPauses(t, "pause-large", disk)
 	program := sessionOf(t, "python")
 	s := &refusing{pausedSteps: pausedSteps{steps: steps{todo: []step{
-		{code: "import os; x = os.urandom(40 << 20); n = hash(x)"}, {code: "hash(x) == n"}, {code: "import threading; threading.Thread(target=print, args=('on',)).start()"}, {code: "del x"}, {code: "n == n"},
+		{code: "import os; x = os.urandom(40 << 20); n = hash(x)"}, {code: "hash(x) == n"}, {code: "import threading; t = threading.Thread(target=print, args=('on',)); t.start(); t.join()"}, {code: "del x"}, {code: "n == n"},
 	}}, tb: t}}
 	program.Turns = s
 	var outside kept

@@ -19,6 +19,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
@@ -294,11 +295,12 @@ func TestInspectionThatHangs(t *testing.T) {
 	t.Parallel()
 	open(t)
 	const worker = "inspection"
-	out, err := podmanCLI("images", "--format", "{{.Repository}}:{{.Tag}}", "--filter", "reference=localhost/glovebox/bash")
-	other, _, _ := strings.Cut(out, "\n")
-	if err != nil || other == "" {
-		t.Fatalf("no image of bash: %v", err)
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
 	}
+	bash, _ := set.Lookup("bash")
+	other := bash.Image()
 	h := holdInspections(t, other)
 	p, err := podman.Open(t.Context(), podman.Config{
 		Socket: h.socket, Agent: agentPath(), Instance: instance + "-" + worker, Worker: worker, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),

@@ -107,7 +107,7 @@ func TestNoDirectoryOfTheHost(t *testing.T) {
 	for _, process := range processesOf(t, id) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process.Pid))
 		if err != nil {
-			t.Fatal(err)
+			continue // it was there for a moment, as Podman's own are
 		}
 		switch name, _, _ := strings.Cut(string(b), "\x00"); name {
 		case "runsc-sandbox":

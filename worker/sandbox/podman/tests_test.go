@@ -43,7 +43,7 @@ func (g *graded) Ended(_ context.Context, o sandbox.TestOutcome) error {
 func grade(tb testing.TB, p sandbox.Program, inputs ...string) (sandbox.Outcome, []testRun) {
 	tb.Helper()
 	g, sandboxes := &graded{inputs: inputs}, open(tb)
-	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 15*time.Minute)
 	defer cancel()
 	if p.Image == "" {
 		p.Image = suite.image
