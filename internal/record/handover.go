@@ -37,12 +37,16 @@ const (
 	// unofferedPatience is how long a job waits for a worker that offers what it needs,
 	// as long as for the end of an outage.
 	unofferedPatience = outagePatience
+	// unofferedGap is the longest time between two looks that belong to the same wait. Of that, mostUnoffered is the delay; the rest is for
+	// the tenant's backlog, at whose end the job lines up, and the queue. In a longer time it may have been offered.
+	unofferedGap = outageGap
 )
 
 // HandOver gives a job that its worker doesn't offer to those that do: it puts a task into
 // a queue of theirs, and tells them. Where none lives the job leaves the queue, and its
 // tenant's window, until it is looked for one again: after 5 s at first, at last every 5
-// minutes, and after a day it ends as internal_error. It reports whether a worker was told.
+// minutes. After a day of this it ends as internal_error; a start, and a time without a look of more
+// than unofferedGap, have the day begin anew. It reports whether a worker was told.
 func (s *Store) HandOver(ctx context.Context, run queue.Run, e *NotOfferedError) (told bool, err error) {
 	for _, name := range fleet.OffersFor(e.Name) {
 		name = fleet.OfferIn(name, e.Placement)

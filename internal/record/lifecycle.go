@@ -303,12 +303,19 @@ const (
 	// CostNothing is for a worker that shuts down.
 	CostNothing Cost = "nothing"
 	// CostOutage is for what the worker needs and does not have. It costs nothing for a
-	// day from the first time on, then an attempt, so that no job goes round for ever.
+	// day from the first time on, then an attempt, so that no job goes round for ever. A job
+	// that starts more than outageGap after its last outage has a day anew.
 	CostOutage Cost = "outage"
 )
 
-// outagePatience is how long outages cost a job nothing.
-const outagePatience = 24 * time.Hour
+const (
+	// outagePatience is how long outages cost a job nothing.
+	outagePatience = 24 * time.Hour
+	// outageGap is the longest time from an outage to a start whose outage belongs to the same day. A worker asks for a delay of 5 minutes
+	// at most, and the queue may take hours besides. How long the job runs doesn't count: else one that ran for longer, and had each run
+	// end in an outage, would go round for ever.
+	outageGap = 6 * time.Hour
+)
 
 // Requeue takes the job from worker and gives it back to the queue in a new epoch,
 // to be taken after delay. It answers canceled or exhausted, and does nothing, where the

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -154,6 +155,19 @@ func TestMemoryIsCounted(t *testing.T) {
 		"queued": func(t *testing.T, s *Store, _ int) { create(t, s, plain, "") },
 		"queued, later": func(t *testing.T, s *Store, _ int) {
 			create(t, s, job.Spec{Runtime: "python", Source: long, RunAt: time.Now().Add(time.Hour), Deadline: time.Now().Add(2 * time.Hour)}, "")
+		},
+		"queued, after an outage and unoffered": func(t *testing.T, s *Store, _ int) {
+			id := create(t, s, plain, "")
+			_, err := s.Start(t.Context(), id, 1, "w1")
+			if err == nil {
+				_, err = s.Requeue(t.Context(), id, 1, "w1", CostOutage, 0)
+			}
+			if err == nil {
+				err = s.unoffered(t.Context(), queue.Run{ID: id, Epoch: 2}, &NotOfferedError{Name: "python"})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		},
 		"queued with a key": func(t *testing.T, s *Store, i int) { create(t, s, told, fmt.Sprint(i)) },
 		"canceled": func(t *testing.T, s *Store, _ int) {

@@ -63,9 +63,10 @@ type Record struct {
 	CancelRequested bool
 	// CancelReason is why, where somebody said so.
 	CancelReason *job.Error
-	// OutageSince is when an outage first handed the job back; zero if none has.
+	// OutageSince is when an outage handed the job back, the first of its day of outages; zero if none has, or if the last one was long before
+	// the job's start.
 	OutageSince time.Time
-	// Unoffered is when first no worker was found that offers its runtime or image; zero if one always was.
+	// Unoffered is when first no worker was found that offers its runtime or image; zero if one always was, or has started it since.
 	Unoffered time.Time
 	// Retention is how long the job is kept after its end.
 	Retention time.Duration

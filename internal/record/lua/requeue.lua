@@ -23,7 +23,8 @@ if state ~= 'running' or held_epoch ~= epoch or held_by ~= worker then
 end
 if cancel then return {'canceled'} end
 if cost == 'outage' then
-  call('HSETNX', job(id), 'outage', now)
+  call('HSETNX', job(id), 'outage', now) -- start deletes it where the last one is long ago
+  call('HSET', job(id), 'outage_last', now)
   if now - call('HGET', job(id), 'outage') > outage_patience then cost = 'attempt' end
 end
 if cost == 'attempt' and tonumber(attempts) >= most_attempts then return {'exhausted'} end

@@ -1,6 +1,8 @@
 -- start makes a worker the one that runs this epoch of a job: out of where it waits, into running, one attempt more. The same
--- worker may ask again, should the answer get lost.
+-- worker may ask again, should the answer get lost. A start ends the wait for a worker that offers what the job needs and, where its
+-- last outage is long ago, the day that outages cost it nothing.
 -- @include queue
+-- @const outage_gap  longest time from an outage to a start whose outage belongs to the same day, ms
 -- @arg id             of the job
 -- @arg epoch          of the task
 -- @arg worker         id of the worker
@@ -18,8 +20,8 @@
 -- @answer misplaced    the worker hasn't the labels that the job wants, or is kept for jobs that name others
 -- @answer not offered, name, priority, placement  the worker doesn't offer the runtime or image of that name, in the isolation that the job accepts at the least
 
-local state, held_epoch, needs, held_by, image, runtime, priority, isolation, pool = unpack(call('HMGET', job(id),
-  'state', 'epoch', 'version', 'worker', 'image', 'runtime', 'priority', 'isolation', 'placement'))
+local state, held_epoch, needs, held_by, image, runtime, priority, isolation, pool, unoffered, outage_last = unpack(call('HMGET', job(id),
+  'state', 'epoch', 'version', 'worker', 'image', 'runtime', 'priority', 'isolation', 'placement', 'unoffered', 'outage_last'))
 local name = image or runtime
 local least = isolation and name and name .. '@' .. isolation
 
@@ -52,6 +54,9 @@ if not again and not offered() then return {'not offered', least or name, priori
 call('HSET', job(id), 'state', 'running', 'worker', worker, 'started', now)
 if not again then
   call('HINCRBY', job(id), 'attempts', 1)
+  if unoffered then call('HDEL', job(id), 'unoffered', 'unoffered_last') end
+  outage_last = tonumber(outage_last or nil)
+  if outage_last and now - outage_last > outage_gap then call('HDEL', job(id), 'outage', 'outage_last') end
   unqueue(id)
 end
 call('HSET', running, id, epoch .. ' ' .. worker)

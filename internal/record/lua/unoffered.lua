@@ -4,6 +4,7 @@
 -- @const least_unoffered     shortest time until a job that no worker offers comes back, ms
 -- @const most_unoffered      longest time until it comes back, ms
 -- @const unoffered_patience  how long a job that no worker offers waits in all, ms
+-- @const unoffered_gap       longest time between two looks for a worker that belong to the same wait, ms
 -- @arg id      of the job
 -- @arg epoch   of the task
 -- @number now  ms
@@ -13,10 +14,12 @@
 -- @answer stale         the job is in another epoch, or not queued
 -- @answer exhausted     it has waited for too long: the caller ends it
 
-local state, held_epoch, pool = unpack(call('HMGET', job(id), 'state', 'epoch', 'placement'))
+local state, held_epoch, pool, since, last = unpack(call('HMGET', job(id), 'state', 'epoch', 'placement', 'unoffered', 'unoffered_last'))
 if state ~= 'queued' or held_epoch ~= epoch then return {'stale'} end
-call('HSETNX', job(id), 'unoffered', now)
-local waited = now - call('HGET', job(id), 'unoffered')
+since, last = tonumber(since or nil), tonumber(last or nil)
+if not since or not last or now - last > unoffered_gap then since = now end
+call('HSET', job(id), 'unoffered', since, 'unoffered_last', now)
+local waited = now - since
 if waited > unoffered_patience then return {'exhausted'} end
 if call('ZREM', open, id) == 1 then
   if pool then call('SREM', placed(pool), id) end
