@@ -67,6 +67,7 @@ const setting = `\bGLOVEBOX_[A-Z0-9_]*[A-Z0-9]\b`
 var notOfModule = map[string]string{
 	"GLOVEBOX_S3_ENDPOINT":        "empty for AWS",
 	"GLOVEBOX_S3_PUBLIC_ENDPOINT": "empty for AWS",
+	"GLOVEBOX_S3_PATH_STYLE":      "false for AWS",
 	"GLOVEBOX_S3_ACCESS_KEY":      "the host's role",
 	"GLOVEBOX_S3_SECRET_KEY":      "the host's role",
 	"GLOVEBOX_INSECURE":           "nothing is",

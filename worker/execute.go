@@ -80,8 +80,8 @@ func (w *Worker) execute(life context.Context, j record.Record, wake <-chan stru
 		ending.Status = job.Failed
 		w.endUnrun(life, j, job.Failed, input.reason, used)
 		return
-	case errors.Is(err, errHeld):
-		w.requeueOrEnd(life, j, err, used)
+	case errors.Is(err, errHeld): // it has stored nothing
+		w.requeue(life, j, err)
 		return
 	case err != nil:
 		w.Metrics.Failed(reason(err))

@@ -27,6 +27,7 @@ type pauser struct {
 	idle    []*idleSpell // that may be paused, the longest one first
 	pausing int
 	freeing int64 // what those hold that are being paused, MiB
+	resting int64 // what those hold that execute nothing, MiB
 }
 
 // idleSpell is the time in which a session executes nothing.
@@ -52,6 +53,7 @@ func (p *pauser) begin(mb int64, notBefore time.Time) *idleSpell {
 	wait := max(time.Until(notBefore), 0)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.resting += mb
 	s.timers = []*time.Timer{
 		time.AfterFunc(max(min(leastIdle, p.after), wait), func() { p.offer(s, false) }),
 		time.AfterFunc(max(p.after, wait), func() { p.offer(s, true) }),
@@ -97,6 +99,13 @@ func (p *pauser) chooseMore() {
 	}
 }
 
+// idleMB is what sessions hold that execute nothing, and may be paused: 0 where none is.
+func (p *pauser) idleMB() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resting
+}
+
 // end ends the spell: the session executes something, has ended, or is paused and has given its memory back.
 func (s *idleSpell) end() {
 	if s == nil {
@@ -109,6 +118,7 @@ func (s *idleSpell) end() {
 		return
 	}
 	s.over = true
+	p.resting -= s.mb
 	for _, t := range s.timers {
 		t.Stop()
 	}

@@ -11,7 +11,7 @@ import (
 var errHeld = errors.New("this worker's sessions hold the memory that the job needs")
 
 const (
-	// pausePatience is how long a job waits in line for sessions to be paused: each has to be idle for leastIdle, and is then written to the disk.
+	// pausePatience is how long a job waits in line for idle sessions to be paused: each has to be idle for leastIdle, and is then written to the disk.
 	pausePatience = 15 * time.Second
 	// heldDelay is when a job is tried again whose memory sessions held: they may live for 90 minutes, but most end sooner.
 	heldDelay = 15 * time.Second
@@ -25,21 +25,19 @@ func (c *sessionConsumer) holds(mb int64) (gives func()) {
 	return func() { c.held.Add(-mb) }
 }
 
-// letJobsFirst has no new session get memory for a while: a job has waited for so long that it is to get what others give back.
-func (c *sessionConsumer) letJobsFirst() { c.jobsFirst.Store(time.Now().Add(2 * heldDelay).UnixNano()) }
+// letJobsFirst has no new session get memory for a while: a job has waited for so long that it is to get what others give back. It comes back
+// later than heldDelay, behind those that wait, or to another worker.
+func (c *sessionConsumer) letJobsFirst() { c.jobsFirst.Store(time.Now().Add(mostPatience).UnixNano()) }
 
 func (c *sessionConsumer) jobsAreFirst() bool { return time.Now().UnixNano() < c.jobsFirst.Load() }
 
 // whileInReach ends the context with errHeld where no end of a job can free so many MiB, as sessions hold too much. All behind it in line would
-// wait for the end of a session, with the memory that they need free. Where sessions are paused, that is waited for.
+// wait for the end of a session, with the memory that they need free. Where the pause of idle ones can free it, that is waited for.
 func (w *Worker) whileInReach(ctx context.Context, mb int64) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	outOfReach := func() bool { return mb > w.MemoryMB-w.sessions.held.Load() }
-	patience := time.Duration(0)
-	if w.PauseAfter > 0 {
-		patience = pausePatience
-	}
-	if outOfReach() && patience == 0 {
+	lacks := func() int64 { return mb - (w.MemoryMB - w.sessions.held.Load()) }
+	hopeless := func() bool { return lacks() > w.sessions.pauser.idleMB() }
+	if lacks() > 0 && hopeless() {
 		cancel(errHeld)
 		return ctx, func() {}
 	}
@@ -54,9 +52,9 @@ func (w *Worker) whileInReach(ctx context.Context, mb int64) (_ context.Context,
 				return
 			case <-again.C:
 			}
-			if !outOfReach() {
+			if lacks() <= 0 {
 				inReach = time.Now()
-			} else if time.Since(inReach) >= patience {
+			} else if hopeless() || time.Since(inReach) >= pausePatience {
 				cancel(errHeld)
 			}
 		}

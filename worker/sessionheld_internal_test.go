@@ -16,21 +16,25 @@ func TestJobsBesideSessions(t *testing.T) {
 	t.Parallel()
 	const all, ofSession, tooMuch, fits = 1000, 500, 700, 400
 	for name, c := range map[string]struct {
-		pauseAfter time.Duration
-		wait       time.Duration // before the job that needs too much goes back
-		then       func(w *Worker, session, job func())
-		want       error
+		idleMB int64         // of the session's, which may be paused
+		wait   time.Duration // before the job that needs too much goes back
+		then   func(session, job func())
+		want   error
 	}{
-		"a session that is held":               {want: errHeld},
-		"one that may be paused":               {pauseAfter: time.Minute, wait: pausePatience, want: errHeld},
-		"one that is paused meanwhile":         {pauseAfter: time.Minute, wait: pausePatience / 2, then: func(_ *Worker, session, _ func()) { session() }},
-		"a job that ends, with one above half": {pauseAfter: time.Minute, wait: pausePatience, then: func(_ *Worker, _, job func()) { job() }, want: errHeld},
+		"a session that is held":        {want: errHeld},
+		"one whose pause is not enough": {idleMB: 199, want: errHeld},
+		"one that may be paused":        {idleMB: ofSession, wait: pausePatience, want: errHeld},
+		"one that is paused meanwhile":  {idleMB: ofSession, wait: pausePatience / 2, then: func(session, _ func()) { session() }},
+		"one that stays, as a job ends": {idleMB: ofSession, wait: pausePatience, then: func(_, job func()) { job() }, want: errHeld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := sessionWorker(t, all)
-				w.PauseAfter = c.pauseAfter
+				w.sessions.pauser.after = time.Minute
+				if c.idleMB > 0 {
+					defer w.sessions.pauser.begin(c.idleMB, time.Now()).end()
+				}
 				session, err := w.reserveSession(t.Context(), ofSession)
 				if err != nil {
 					t.Fatal(err)
@@ -45,7 +49,7 @@ func TestJobsBesideSessions(t *testing.T) {
 				synctest.Wait()
 				if c.then != nil {
 					time.Sleep(c.wait - reachInterval)
-					c.then(w, session, other)
+					c.then(session, other)
 				}
 				r := <-got
 				if took := time.Since(began); !errors.Is(r.err, c.want) || took > c.wait+reachInterval {
@@ -112,7 +116,7 @@ func TestJobsFirst(t *testing.T) {
 				release()
 			}
 		}
-		time.Sleep(2 * heldDelay)
+		time.Sleep(mostPatience)
 		if _, err := w.waitForRoom(t.Context(), x, 100); err != nil {
 			t.Errorf("once it is over: %v", err)
 		}

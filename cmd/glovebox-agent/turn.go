@@ -47,7 +47,7 @@ const (
 	// interruptPatience is how long code may take to end that was interrupted, each time, and mostInterruptPatience where the machine stands still
 	// meanwhile. interruptPause is when it is looked at again.
 	interruptPatience     = time.Second
-	mostInterruptPatience = 2 * time.Second
+	mostInterruptPatience = 1500 * time.Millisecond
 	interruptPause        = interruptPatience / leastLooks
 	// maxInterrupts is how often it is, before its interpreter is killed: a signal can come while an interpreter
 	// has no handler for it, or while Bash starts the program that it then waits for.

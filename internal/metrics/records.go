@@ -39,7 +39,7 @@ func NewRecords(r prometheus.Registerer, runtimes []string) *Records {
 			Name: "glovebox_jobs_ended_total", Help: "Jobs that this process brought to a final status: a worker those that it ran, an api those cancelled while queued or given up.",
 		}, []string{"runtime", "status"}),
 		requeued: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "glovebox_jobs_requeued_total", Help: "Jobs given back to the queue, by what that cost them: an attempt, nothing (their worker shut down), or nothing for a day (an outage).",
+			Name: "glovebox_jobs_requeued_total", Help: "Jobs given back to the queue, by what that cost them: an attempt, nothing (their worker shut down, or its sessions held the memory they need), or nothing for a day (an outage).",
 		}, []string{"cost"}),
 		takenBack: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "glovebox_jobs_taken_back_total", Help: "Jobs taken from lost workers.",
