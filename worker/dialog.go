@@ -151,7 +151,7 @@ func (l *line) take() job.Input {
 
 // lastWord is how long an interactor has to end by itself after a program that failed, before it hears of that end. A program that says
 // something wrong and then crashes gives a wrong answer, whichever end is seen first.
-const lastWord = 3 * time.Second
+const lastWord = time.Second
 
 // talk begins a dialog on a test: the interactor gets the test's data, and the program is to be started. A ruling says that
 // there can be none.
