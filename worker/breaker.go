@@ -21,9 +21,9 @@ type breaker struct {
 	probed  time.Time  // when the last probe began
 	result  error      // of that probe
 
-	// switching is held while a pause begins or ends: the consumers run if the breaker is closed, and only then. It is not mu,
-	// so that nobody who asks whether the worker is paused waits for a server. A handler may pause the worker, as no start or stop
-	// of a server waits for handlers.
+	// switching is held while a pause begins or ends: the consumers run if the breaker is closed, and only then. It is not mu:
+	// who asks whether the worker is paused must not wait until a server has started. Handlers may pause the worker: a server
+	// doesn't wait for them as it starts or stops.
 	switching sync.Mutex
 
 	mu       sync.Mutex

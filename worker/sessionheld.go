@@ -19,10 +19,10 @@ const (
 	reachInterval = time.Second
 )
 
-// holds notes that a session has so many MiB of the budget, until gives is called.
-func (c *sessionConsumer) holds(mb int64) (gives func()) {
+// holds notes that a session has so many MiB of the worker's budget, and that share of what sessions may hold. release gives both back.
+func (c *sessionConsumer) holds(mb, share int64, releaseMemory func()) (release func()) {
 	c.held.Add(mb)
-	return func() { c.held.Add(-mb) }
+	return func() { c.held.Add(-mb); releaseMemory(); c.memory.release(share) }
 }
 
 // letJobsFirst has no new session get memory for a while: a job has waited for so long that it is to get what others give back. It comes back

@@ -67,8 +67,7 @@ func (w *Worker) reserveSession(ctx context.Context, mb int64) (release func(), 
 		w.sessions.memory.release(share)
 		return nil, errNoRoom
 	}
-	gives := w.sessions.holds(mb)
-	return func() { gives(); releaseMemory(); w.sessions.memory.release(share) }, nil
+	return w.sessions.holds(mb, share, releaseMemory), nil
 }
 
 // tryReserveSession is reserveSession of what is free.
@@ -82,6 +81,5 @@ func (w *Worker) tryReserveSession(mb int64) (release func(), ok bool) {
 		w.sessions.memory.release(share)
 		return nil, false
 	}
-	gives := w.sessions.holds(mb)
-	return func() { gives(); releaseMemory(); w.sessions.memory.release(share) }, true
+	return w.sessions.holds(mb, share, releaseMemory), true
 }

@@ -12,7 +12,7 @@ import (
 // nothing of the last; at the end none is left (keepWarm looks).
 func TestRecycledContainers(t *testing.T) {
 	t.Parallel()
-	const worker, runs = "recycled", 8
+	const worker, runs = "recycled", 12
 	p := warm(t, worker, 1)
 	// Everything that a program could leave something in, and what tells sandboxes apart.
 	const source = `import os
@@ -42,7 +42,7 @@ print(seen, os.uname().nodename, len([p for p in os.listdir('/proc') if p.isdigi
 		}
 	}
 	t.Logf("%d containers for %d sandboxes", len(used), runs)
-	if len(used) == runs { // some are not: where Podman notes an end late, a container is made
+	if len(used) > runs-2 {
 		t.Errorf("%d containers for %d sandboxes: they should have been used again", len(used), runs)
 	}
 }

@@ -1,13 +1,16 @@
 package podman_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,8 +109,11 @@ func TestNoDirectoryOfTheHost(t *testing.T) {
 	look := []string{"unshare", "sh", "-c", `for pid; do cd /proc/$pid/fd && find -L . -maxdepth 1 -mindepth 1 -type d -printf 'directory %p\n' && find . -type l -printf '%l\n'; done`, "sh"}
 	for _, process := range processesOf(t, id) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process.Pid))
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // it was there for a moment, as Podman's own are
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		switch name, _, _ := strings.Cut(string(b), "\x00"); name {
 		case "runsc-sandbox":
