@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer"
 )
 
 // TestCancelEndsTheSandbox: soon after the request there is neither a process of the job's
@@ -35,28 +37,20 @@ func TestCancelEndsTheSandbox(t *testing.T) {
 // long something of its sandbox was left.
 func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 	t.Helper()
-	before := g.alive() // warm ones wait here
 	id := g.submit(job.Spec{
-		Runtime: "bash", Source: `trap "" TERM INT HUP; for i in 1 2 3; do (while :; do :; done) & done; wait`,
+		Runtime: "bash", Source: `trap "" TERM INT HUP; for i in 1 2 3; do (while :; do :; done) & done; echo spins; wait`,
 		Limits: job.Limits{WallMS: 100_000, CPUs: 0.5},
 	})
-	running := func() bool { j, err := g.client.Get(t.Context(), id); return err == nil && j.Status == job.Running }
-	if !within(patience, running) {
-		t.Fatal("the job does not start")
-	}
+	g.untilItPrints(id)
 	var sandboxes []string // that it may have
-	there := func() bool { // a job runs before its sandbox is made
-		for _, c := range slices.Concat(before, g.alive()) {
-			if c.Labels["run.glovebox.job"] == id || c.Labels["run.glovebox.job"] == "warm" {
-				sandboxes = append(sandboxes, c.ID)
-			}
+	for _, c := range g.alive() {
+		if c.Labels["run.glovebox.job"] == id || c.Labels["run.glovebox.job"] == "warm" && strings.HasPrefix(c.Image, "localhost/glovebox/bash:") {
+			sandboxes = append(sandboxes, c.ID)
 		}
-		return len(sandboxes) > 0
 	}
-	if !within(patience, there) {
-		t.Fatal("no sandbox is made for the job")
+	if len(sandboxes) == 0 {
+		t.Fatalf("no sandbox is the job's: %+v", g.alive())
 	}
-	time.Sleep(time.Second) // so that it spins
 	began := time.Now()
 	if _, err := g.client.Cancel(t.Context(), id); err != nil {
 		t.Fatal(err)
@@ -78,6 +72,23 @@ func (g *glovebox) cancelRunning(t *testing.T) time.Duration {
 		t.Errorf("got %+v", r)
 	}
 	return time.Since(began)
+}
+
+// untilItPrints waits until the job has printed something.
+func (g *glovebox) untilItPrints(id string) {
+	g.tb.Helper()
+	ctx, cancel := context.WithTimeout(g.tb.Context(), patience)
+	defer cancel()
+	for e, err := range g.client.Watch(ctx, id, "") {
+		switch {
+		case err != nil:
+			g.tb.Fatalf("the job prints nothing: %v", err)
+		case e.Type == producer.EventResult:
+			g.tb.Fatalf("the job ended before it printed anything: %+v", e.Job)
+		case e.Type == producer.EventStdout:
+			return
+		}
+	}
 }
 
 // hostProcesses are the command lines of all processes.

@@ -78,6 +78,7 @@ func (g *glovebox) ours() []container {
 type container struct {
 	ID     string `json:"Id"`
 	Names  []string
+	Image  string // its name
 	State  string
 	Labels map[string]string
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
@@ -28,7 +29,7 @@ func kinds(t *testing.T) int {
 }
 
 // oneOfEach are the settings of a worker on which as many sandboxes wait as kinds says, whatever jobs come: what its quarter of the
-// memory has room for besides, it would have of the runtimes whose jobs come often.
+// memory has room for besides, it would have of the runtimes whose jobs come often. Those of no image here take nothing.
 func oneOfEach(t *testing.T, concurrency int64) []string {
 	t.Helper()
 	const idle = 40 // MiB, of a sandbox that waits
@@ -36,10 +37,11 @@ func oneOfEach(t *testing.T, concurrency int64) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	built := strings.Fields(podmanSays(t, "", "images", "--format", "{{.Repository}}:{{.Tag}}"))
 	waits := idle * int64(kinds(t))
 	var largest, snapshots int64
 	for _, r := range set.List() {
-		if r.Preload == nil {
+		if r.Preload == nil || !slices.Contains(built, r.Image()) {
 			continue
 		}
 		largest, snapshots = max(largest, r.Preload.MemoryMB), snapshots+r.Preload.MemoryMB

@@ -234,7 +234,7 @@ for sig in signal.SIGTERM, signal.SIGSTOP, signal.SIGKILL, signal.SIGCONT, signa
 open("/tmp/left", "w").write(what)
 libc = ctypes.CDLL(None)
 if what == "orphans":
-    for i in range(20):
+    for i in range(8):
         if os.fork() == 0:
             os.setsid()
             for s in range(1, 32):
@@ -248,7 +248,7 @@ if what == "bomb":
         try: os.fork()
         except OSError: pass
 if what == "short-lived":
-    for i in range(30):
+    for i in range(8):
         if os.fork() == 0:
             if os.fork() == 0: os._exit(0)
             os._exit(0)
