@@ -212,6 +212,9 @@ func TestAttemptsAndRedelivery(t *testing.T) {
 	if err != nil || len(rest.Attempts) != 5 || rest.Next != "" || !slices.Contains(ids, rest.Attempts[0].JobID) {
 		t.Errorf("got %+v, %v: want the five before these", rest, err)
 	}
+	if _, err := b.Client.EndpointAttempts(t.Context(), e.ID, producer.AttemptOptions{Cursor: "0-0"}); job.CodeOf(err) != job.CodeInvalid {
+		t.Errorf("behind the last there is: got %v, want it refused", err)
+	}
 	if e, err := b.Client.GetEndpoint(t.Context(), e.ID); err != nil || e.Health.State != job.EndpointFailing || e.Health.FailingSince == nil || e.Health.LastStatus != 500 {
 		t.Errorf("got %+v, %v, want it failing", e.Health, err)
 	}

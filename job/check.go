@@ -88,6 +88,15 @@ func (s Spec) Check(runtimes, images []string, maximum Limits) error {
 }
 
 func (s Spec) checkTimes(add addFunc, now time.Time) {
+	for _, f := range []struct {
+		field string
+		at    time.Time
+	}{{"run_at", s.RunAt}, {"deadline", s.Deadline}} {
+		if !inJSON(f.at) {
+			add(f.field, f.at.Format(time.RFC3339), "is out of range", timesAllowed)
+			return
+		}
+	}
 	if s.RunAt.After(now.Add(MaxRunAhead)) {
 		add("run_at", s.RunAt, "is too far ahead", fmt.Sprintf("up to %d days from now: %s", MaxRunAhead/(24*time.Hour), now.Add(MaxRunAhead).UTC().Format(time.RFC3339)))
 	}
@@ -98,6 +107,16 @@ func (s Spec) checkTimes(add addFunc, now time.Time) {
 	case !s.Deadline.After(s.RunAt):
 		add("deadline", s.Deadline, "is not after run_at", "a time after "+s.RunAt.UTC().Format(time.RFC3339))
 	}
+}
+
+const timesAllowed = "a time from 1970 to 8999"
+
+// inJSON reports whether a time, if there is one, can be written as JSON wherever it is read: that has years until 9999, and hours
+// until 23 in what a zone differs from UTC.
+func inJSON(t time.Time) bool {
+	_, err := t.MarshalText()
+	year := t.UTC().Year()
+	return t.IsZero() || err == nil && year >= 1970 && year < 9000
 }
 
 type addFunc func(field string, value any, message, allowed string)

@@ -152,6 +152,9 @@ func TestCheck(t *testing.T) {
 		{"a deadline before the time to run", with(func(s *job.Spec) {
 			s.RunAt, s.Deadline = time.Now().Add(time.Hour), time.Now().Add(time.Minute)
 		}), "deadline", "not after run_at"},
+		{"a deadline that has no JSON in UTC", with(func(s *job.Spec) { s.Deadline = time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -3600)) }), "deadline", "out of range"},
+		{"a time to run that has no JSON in UTC", with(func(s *job.Spec) { s.RunAt = time.Date(0, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600)) }), "run_at", "out of range"},
+		{"a time in a zone that has no JSON", with(func(s *job.Spec) { s.RunAt = time.Now().In(time.FixedZone("", 24*3600)) }), "run_at", "out of range"},
 		{"metadata", with(func(s *job.Spec) { s.Metadata = map[string]string{"": "x"} }), "metadata", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

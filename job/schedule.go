@@ -142,8 +142,8 @@ func (s ScheduleSettings) Check() error {
 		add("jitter_seconds", s.JitterSeconds, "is out of range", fmt.Sprintf("0 to %d", MaxJitterSeconds))
 	}
 	for field, at := range map[string]time.Time{"starts_at": s.StartsAt, "ends_at": s.EndsAt} {
-		if year := at.UTC().Year(); !at.IsZero() && (year < 1970 || year >= 9000) { // JSON has times until 9999, and the next fire is later
-			add(field, at.Format(time.RFC3339), "is out of range", "a time from 1970 to 8999")
+		if !inJSON(at) { // the next fire is later
+			add(field, at.Format(time.RFC3339), "is out of range", timesAllowed)
 		}
 	}
 	if !s.EndsAt.IsZero() && !s.EndsAt.After(s.StartsAt) {

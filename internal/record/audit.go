@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -199,9 +200,9 @@ func ParseAuditCursor(s string) (c AuditCursor, ok bool) {
 	for i, id := range ids {
 		c[i] = id
 		millis, sequence, found := strings.Cut(id, "-")
-		_, err := strconv.ParseUint(millis, 10, 64)
-		_, err2 := strconv.ParseUint(sequence, 10, 64)
-		ok = ok && found && err == nil && err2 == nil
+		ms, err := strconv.ParseUint(millis, 10, 64)
+		seq, err2 := strconv.ParseUint(sequence, 10, 64)
+		ok = ok && found && err == nil && err2 == nil && (ms < math.MaxUint64 || seq < math.MaxUint64) // nothing is behind the greatest
 	}
 	return c, ok
 }

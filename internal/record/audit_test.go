@@ -96,7 +96,7 @@ func TestAudit(t *testing.T) {
 	if list, _, more, err := s.Audited(t.Context(), record.AuditSince(time.Now().Add(time.Hour)), record.AuditFilter{}, 10); len(list) != 0 || more || err != nil {
 		t.Errorf("since a later time: got %d, %v, %v", len(list), more, err)
 	}
-	for _, bad := range []string{"", "1-1", "1-1_x", "a-1_1-1", "1-1_1-1", "1-1_1-1_1-1_1-1", "(1-1_2-2_3-3", "1-1_-_1-1"} {
+	for _, bad := range []string{"", "1-1", "1-1_x", "a-1_1-1", "1-1_1-1", "1-1_1-1_1-1_1-1", "(1-1_2-2_3-3", "1-1_-_1-1", "1-1_18446744073709551615-18446744073709551615_1-1"} {
 		if _, ok := record.ParseAuditCursor(bad); ok {
 			t.Errorf("cursor %q: got no error", bad)
 		}

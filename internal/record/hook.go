@@ -150,7 +150,7 @@ type Claimed struct {
 	Done, Seen bool
 }
 
-// ClaimDelivery gives a delivery with these names the job of that id, or finds which it has. It fails with
+// ClaimDelivery gives a delivery with these names the job of that id, or finds which it has; without an id it only looks. It fails with
 // a *job.Error beyond the tenant's quota.
 func (s *Store) ClaimDelivery(ctx context.Context, tenant, hook, id string, names []string) (Claimed, error) {
 	terms, err := s.terms(ctx, tenant)

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -170,6 +171,27 @@ func TestRedeliverPendingBeginsAnew(t *testing.T) {
 	}
 	if d, err := w.GetDelivery(t.Context(), "default", did); err != nil || d.Before != d.Attempt-1 {
 		t.Errorf("got %d attempts before attempt %d, %v: want the schedule to begin anew", d.Before, d.Attempt, err)
+	}
+}
+
+// A delivery that was released for the end of a pause isn't being attempted: asked for again, its schedule begins anew.
+func TestRedeliverInAPause(t *testing.T) {
+	t.Parallel()
+	w := newEndpointWorld(t)
+	did := w.paused(t)
+	w.now = w.now.Add(time.Second)
+	if words, err := w.Redeliver(t.Context(), "default", []string{did}); err != nil || words[0] != RedeliverWaits {
+		t.Fatalf("got %v, %v, want it to wait", words, err)
+	}
+	if asked := w.rdb.HGet(t.Context(), deliveryKey("default", did), "asked").Val(); asked != fmt.Sprint(ms(w.now)) {
+		t.Errorf("asked for at %s, want %d", asked, ms(w.now))
+	}
+	w.now = *w.health(t).NextAt
+	if _, err := w.take(t, did); err != nil {
+		t.Fatal(err)
+	}
+	if words, err := w.Redeliver(t.Context(), "default", []string{did}); err != nil || words[0] != RedeliverFlying {
+		t.Errorf("got %v, %v, want it to be attempted", words, err)
 	}
 }
 

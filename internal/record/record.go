@@ -128,7 +128,7 @@ func (j Record) Failure(status job.Status, problem *job.Error, finished time.Tim
 // Timing is what the job's owner gets to see of its times.
 func (j Record) Timing() job.Timing {
 	optional := func(t time.Time) *time.Time {
-		if t.IsZero() {
+		if _, err := t.MarshalText(); err != nil || t.IsZero() { // a job whose result can't be written never ends
 			return nil
 		}
 		return &t

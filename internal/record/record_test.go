@@ -201,6 +201,28 @@ func TestFailureHasAllLeadingFields(t *testing.T) {
 	}
 }
 
+// A job whose deadline JSON can't hold, as a worker that was taken over may leave it, ends.
+func TestEndOfATimeWithoutJSON(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	spoil := func(id string) {
+		t.Helper()
+		if err := s.Redis().HSet(t.Context(), "gb:{default}:job:"+id, "deadline", time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running, queued := create(t, s, spec()), create(t, s, spec())
+	spoil(running)
+	spoil(queued)
+	start(t, s, running, 1, "w1")
+	if err := s.EndUnrun(t.Context(), running, 1, job.InternalError, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Cancel(t.Context(), queued, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFailureFitsIntoTheRecord(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)

@@ -265,7 +265,7 @@ func TestBatchResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Runtimes(t)
-	_, b, _ := w.batch(t, "application/x-ndjson", line+line+"{}\n"+line)
+	_, b, _ := w.batch(t, "application/x-ndjson", line+line+`{"runtime":"python","source":"1","run_at":"2026-11-20T09:00:00+24:00"}`+"\n"+line)
 	path := "/v1/batches/" + b.ID
 	read := func(path string, headers ...string) (indexes []int) {
 		t.Helper()

@@ -207,8 +207,15 @@ func (w *walker) time(token []byte, field string) error {
 		return w.wrong(token, field, want)
 	}
 	s := unquoted(token)
-	if err := new(time.Time).UnmarshalText([]byte(s)); err != nil {
+	var t time.Time
+	if err := t.UnmarshalText([]byte(s)); err != nil {
 		return w.fault(field, clip(s), "is not a time", want)
+	}
+	// It reads some that can't be written again, as they are or in UTC: an offset of 24 hours, and the year 10000.
+	_, err := t.MarshalText()
+	_, inUTC := t.UTC().MarshalText()
+	if err != nil || inUTC != nil {
+		return w.fault(field, clip(s), "is out of range", want)
 	}
 	return nil
 }

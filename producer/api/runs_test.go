@@ -144,6 +144,28 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// TestHookOfATemplateAway: a delivery that came while a hook's template was not there starts what the template is once it is back.
+func TestHookOfATemplateAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	const stored = `{"pipeline":{"steps":{"only":{"runtime":"python","source":"1"}}}}`
+	w.expecting(t, "PUT", "/v1/templates/report", stored, http.StatusOK, nil)
+	var hook producer.NewHook
+	w.expecting(t, "POST", "/v1/hooks", `{"template":"report","sender":"github","secret":"`+hookSecret+`"}`, http.StatusCreated, &hook)
+	if a := w.do(t, "DELETE", "/v1/templates/report", http.NoBody); a.status >= 300 {
+		t.Fatalf("delete: got %d %s", a.status, a.body)
+	}
+	if a := w.github(t, "/v1/hooks/"+hook.ID, hookSecret, "one", `{}`); a.status != http.StatusUnprocessableEntity {
+		t.Fatalf("without the template: got %d %s", a.status, a.body)
+	}
+	w.expecting(t, "PUT", "/v1/templates/report", stored, http.StatusOK, nil)
+	var said producer.HookAccepted
+	if a := w.github(t, "/v1/hooks/"+hook.ID, hookSecret, "one", `{}`); json.Unmarshal(a.body, &said) != nil || said.RunID == "" || said.Duplicate {
+		t.Errorf("got %d %s, want a run", a.status, a.body)
+	}
+}
+
 // TestStoredPipeline: a template that is a pipeline is started by name, by a hook and by a schedule, and makes no job.
 func TestStoredPipeline(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ func (a *API) sessionFile(do func(context.Context, fileRequest) error) http.Hand
 		client := a.answering(r.Context(), c.tenant).WithoutHolds()
 		q := fileRequest{w, r, client, c.tenant, r.PathValue("id"), r.PathValue("name")}
 		_, err = client.Session(r.Context(), q.session) // before a body is read, or uploaded
-		if err == nil && r.Method == http.MethodGet {   // an execution, whose result is read
+		if err == nil && strings.HasPrefix(r.Pattern, "GET ") { // HEAD, too: an execution, whose result is read
 			err = c.may(job.ScopeRead)
 		}
 		if problem := job.CheckName(q.name); err == nil && strings.HasSuffix(r.Pattern, "{name...}") && problem != "" {

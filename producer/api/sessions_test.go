@@ -286,6 +286,22 @@ func TestExecutionKeyOutlivesItsInput(t *testing.T) {
 	}
 }
 
+// TestExecutionsOfAnEarlierClock: an execution that an api took whose clock is behind that of the one that opened the session is listed.
+func TestExecutionsOfAnEarlierClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var x job.Session
+	w.expecting(t, "POST", "/v1/sessions", `{"runtime":"python"}`, http.StatusAccepted, &x)
+	w.expecting(t, "POST", "/v1/sessions/"+x.ID+"/execute", `{"code":"1"}`, http.StatusAccepted, nil)
+	if err := w.Raw.HIncrBy(t.Context(), "gb:{default}:session:"+x.ID, "created", 1000).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := w.Client.ListExecutions(t.Context(), x.ID, producer.SessionListOptions{}); err != nil || len(page.Jobs) != 1 {
+		t.Errorf("got %+v, %v, want the execution", page.Jobs, err)
+	}
+}
+
 // TestSessionBusy: who has sent as many executions as may wait is told when to come back.
 func TestSessionBusy(t *testing.T) {
 	t.Parallel()

@@ -127,7 +127,11 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 		names = []string{"once:" + rand.Text()} // nothing names it
 	}
 	k.template, k.templateErr = c.Template(ctx, k.hook.Template)
-	claimed, err := c.records.ClaimDelivery(ctx, c.tenant, k.hook.ID, k.startedBy(names[0]), names)
+	id := "" // until the template is read, nobody knows whether a job or a run is to start
+	if k.templateErr == nil {
+		id = k.startedBy(names[0])
+	}
+	claimed, err := c.records.ClaimDelivery(ctx, c.tenant, k.hook.ID, id, names)
 	if err != nil {
 		return Delivered{}, err
 	}
@@ -135,10 +139,13 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 	if note.Job = claimed.Job; isRun(claimed.Job) {
 		note.Job, note.Run = "", claimed.Job
 	}
-	if !claimed.Done {
-		err = k.start(ctx, claimed)
-	} else {
+	switch {
+	case claimed.Done:
 		note.Outcome = job.DeliveryDuplicate
+	case claimed.Job == "":
+		err = k.templateErr
+	default:
+		err = k.start(ctx, claimed)
 	}
 	if err != nil {
 		note.Outcome, note.Job, note.Run, note.Reason = job.DeliveryRefused, "", "", job.Clip(reason(err), 500)

@@ -167,7 +167,7 @@ func (c *Client) EndpointAttempts(ctx context.Context, id string, o producer.Att
 	if o.Limit < 1 || o.Limit > producer.MaxAttemptPage {
 		return producer.AttemptPage{}, job.Invalid{{Field: "limit", Value: o.Limit, Message: "is out of range", Allowed: fmt.Sprintf("1 to %d", producer.MaxAttemptPage)}}
 	}
-	if o.Cursor != "" && !job.ValidEventID(o.Cursor) {
+	if o.Cursor != "" && (!job.ValidEventID(o.Cursor) || strings.Trim(o.Cursor, "0-") == "") { // nothing is before the least
 		return producer.AttemptPage{}, job.Invalid{{Field: "cursor", Value: fmt.Sprintf("%.40s", o.Cursor), Message: "is no cursor", Allowed: "the next_cursor of a page"}}
 	}
 	if _, err := c.records.Endpoint(ctx, c.tenant, id); err != nil {

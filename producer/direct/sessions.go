@@ -209,7 +209,7 @@ func (c *Client) ListExecutions(ctx context.Context, session string, o producer.
 	if err != nil {
 		return producer.JobPage{}, err
 	}
-	f.Session, f.Since = session, x.Created
+	f.Session, f.Since = session, x.Created.Add(-clockSkew)
 	return c.page(ctx, f)
 }
 

@@ -2,11 +2,11 @@
 -- idempotency keys do.
 -- @include memory
 -- @const hook_memory  how long a hook knows a delivery again, ms
--- @arg id                of the job that a new delivery starts
+-- @arg id                of the job that a new delivery starts, or '' to look only whether it is known
 -- @number now            ms
 -- @number most_recorded  quota bytes_recorded
 -- @rest first_key        names of the delivery, hashed
--- @answer state, job     new; claimed: its job may not have been created yet; or done; and which job
+-- @answer state, job     new, with the id; claimed: its job may not have been created yet; or done; and which job
 -- @answer bytes_recorded  there is no room for the keys
 
 local keys = {}
@@ -15,6 +15,7 @@ for _, key in ipairs(keys) do
   local before, state = string.match(call('GET', key) or '', '^(%S+) (%S+)$')
   if before then return {state, before} end
 end
+if id == '' then return {'new', ''} end
 if in_redis(forget_keys(now)) + #keys * key_cost > most_recorded then return {'bytes_recorded'} end
 for _, key in ipairs(keys) do remember(key, id .. ' claimed', now, hook_memory) end
 return {'new', id}

@@ -1,10 +1,10 @@
 -- redeliver makes deliveries due that are done, under the message ids that they had, and one that is to be tried later due now. The
 -- schedule begins anew, and so does how long they may wait. They wait in their lanes, which release what there is room for.
 -- @include lane
--- @arg now      ms
+-- @number now   ms
 -- @arg again    when the sweeper looks for a delivery that waits, ms
 -- @rest first  ids of deliveries
--- @answer counts, released  of each delivery ok, missing, flying (an attempt is being made) or waits (it is due already); id, attempt, waits, backlog and when of each that is released
+-- @answer counts, released  of each delivery ok, missing, flying (an attempt is being made) or waits (it is due already, or once a pause is over); id, attempt, waits, backlog and when of each that is released
 
 local words, lanes, released = {}, {}, {}
 for i = first, #ARGV do
@@ -15,9 +15,11 @@ for i = first, #ARGV do
     word = 'missing'
   else
     local lane = lane_of(endpoint, url)
-    if call('ZSCORE', lane .. ':flight', id) then
+    local over = tonumber(call('ZSCORE', lane .. ':flight', id) or 0)
+    local put_off = over > now + flight_life -- released for the end of a pause
+    if over > 0 and not put_off then
       word = 'flying'
-    elseif call('ZSCORE', lane .. ':waiting', id) then
+    elseif put_off or call('ZSCORE', lane .. ':waiting', id) then
       word = 'waits'
       call('HSET', key, 'asked', now, 'base', attempt - 1)
       call('HDEL', key, 'faulty')
