@@ -18,7 +18,7 @@ import (
 func TestGradeImports(t *testing.T) {
 	t.Parallel()
 	g := start(t, options{})
-	for name, limit := range map[string]string{"dmoj": "10s", "polygon": "10s", "dmoj-interactive": "3s", "dmoj-plain": "3s", "polygon-interactive": "3s"} {
+	for name, limit := range map[string]string{"dmoj": "10s", "polygon": "10s", "dmoj-interactive": "5s", "dmoj-plain": "5s", "polygon-interactive": "5s"} {
 		t.Run(name, func(t *testing.T) {
 			archive, err := txtar.ParseFile("testdata/imports/" + name + ".txtar")
 			if err != nil {

@@ -18,8 +18,8 @@ var hostiles = []hostile{
 	{"forks without end", python("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass", job.Limits{WallMS: 2000}), []job.Status{job.TimedOut, job.OutOfMemory}}, // 64 Pythons at once may have written to more than they may hold
 	{"threads without end", python("import threading, time\nwhile True:\n  try: threading.Thread(target=time.sleep, args=(99,)).start()\n  except RuntimeError: time.sleep(0.1)", job.Limits{WallMS: 2000}), []job.Status{job.TimedOut}},
 	{"memory of one process", python("x = b'x' * (1 << 30)", job.Limits{MemoryMB: 64}), []job.Status{job.OutOfMemory}},
-	{"memory of many processes", python("import os, time\nfor i in range(8):\n  if os.fork() == 0: x = b'x' * (20 << 20); time.sleep(9); os._exit(0)\ntime.sleep(9)", job.Limits{MemoryMB: 64}), []job.Status{job.OutOfMemory}},
-	{"memory in /dev/shm", bash("head -c 1G /dev/zero >/dev/shm/x; sleep 5", job.Limits{MemoryMB: 64, FileMB: 1024}), []job.Status{job.OutOfMemory}},
+	{"memory of many processes", python("import os, time\nfor i in range(8):\n  if os.fork() == 0: x = b'x' * (20 << 20); time.sleep(60); os._exit(0)\ntime.sleep(60)", job.Limits{MemoryMB: 64}), []job.Status{job.OutOfMemory}},
+	{"memory in /dev/shm", bash("head -c 1G /dev/zero >/dev/shm/x; sleep 60", job.Limits{MemoryMB: 64, FileMB: 1024}), []job.Status{job.OutOfMemory}},
 	{"memory in a memfd", python("import os\nm = os.memfd_create('x')\nwhile True: os.write(m, bytes(1 << 20))", job.Limits{MemoryMB: 64}), []job.Status{job.OutOfMemory}},
 	{"a full disk", bash("head -c 1G /dev/zero >x; head -c 1G /dev/zero >y", job.Limits{DiskMB: 8}), []job.Status{job.Failed}},
 	{"files without end", python("n = 0\nwhile True: open(str(n), 'w').close(); n += 1", job.Limits{WallMS: 3000}), []job.Status{job.TimedOut, job.OutOfMemory, job.Failed}},
@@ -37,7 +37,7 @@ var hostiles = []hostile{
 	{"artifacts too large", bash("truncate -s 60M a; truncate -s 40M b; head -c 3000000 /dev/urandom >c", job.Limits{}), []job.Status{job.Succeeded}},
 	{"a deep tree", python("import os\nfor i in range(600):\n  os.mkdir('d'); os.chdir('d')\nopen('x', 'w').write('x')", job.Limits{}), []job.Status{job.Succeeded}},
 	{"paths that change", bash("mkdir a; echo x >a/x; (while :; do mv a b; ln -s /etc a; rm a; mv b a; done) & sleep 0.5", job.Limits{WallMS: 3000}), []job.Status{job.Succeeded, job.TimedOut}},
-	{"zombies", python("import os\nfor i in range(300):\n  try:\n    if os.fork() == 0: os._exit(0)\n  except OSError: pass", job.Limits{}), []job.Status{job.Succeeded, job.OutOfMemory}}, // where children are kept from running, they are as many
+	{"zombies", python("import os\nfor i in range(80):\n  try:\n    if os.fork() == 0: os._exit(0)\n  except OSError: pass", job.Limits{}), []job.Status{job.Succeeded, job.OutOfMemory}}, // where children are kept from running, they are as many
 	{"forged frames", python("import os\nfor fd in range(3, 64):\n  try: os.write(fd, b'G\\0\\0\\0\\2{}')\n  except OSError: pass\nos.write(1, b'E\\0\\0\\0\\3xyzG\\0\\0\\0\\2{}')", job.Limits{}), []job.Status{job.Succeeded}},
 	{"a crash", bash("ulimit -c unlimited; kill -SEGV $$", job.Limits{}), []job.Status{job.Failed}},
 	{"a syntax error", job.Spec{Runtime: "node", Source: "((("}, []job.Status{job.Failed}},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -91,19 +92,20 @@ func (g *glovebox) inPodman(query string) []container {
 	g.tb.Helper()
 	client := &http.Client{Transport: unixTransport(g.podman.Socket)}
 	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(g.tb.Context(), http.MethodGet, "http://podman/v4.0.0/libpod/containers/json?all=true"+query, http.NoBody)
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	defer res.Body.Close()
 	var list []container
-	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
-		g.tb.Fatal(err)
-	}
+	gbtest.Eventually(g.tb, "podman lists its containers", func() bool { // one that goes meanwhile fails the whole list of older versions (its issue 23492)
+		req, err := http.NewRequestWithContext(g.tb.Context(), http.MethodGet, "http://podman/v4.0.0/libpod/containers/json?all=true"+query, http.NoBody)
+		if err != nil {
+			g.tb.Fatal(err)
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			g.tb.Fatal(err)
+		}
+		defer res.Body.Close()
+		list = nil
+		return res.StatusCode == http.StatusOK && json.NewDecoder(res.Body).Decode(&list) == nil
+	})
 	return list
 }
 

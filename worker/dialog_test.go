@@ -173,7 +173,7 @@ func TestDialogInteractors(t *testing.T) {
 		}
 		s := judgedBy(runtime, interactor, tests...)
 		s.Source, s.Checker.Interactive, s.Limits.WallMS = echo, true, 30_000
-		s.Checker.Program.Limits.WallMS = 2000
+		s.Checker.Program.Limits.WallMS, s.Checker.Program.Limits.CPUMS = 2000, 20_000
 		return s
 	}
 	python := func(does string, tests ...job.Test) job.Spec { return talks("python", inPython(does), tests...) }

@@ -165,7 +165,7 @@ sys.exit(42)
 		{"goes on in another sandbox", "if not later: next()", "accepted 1", 2},
 	}
 	spec := talksInPasses(3, "import sys\nprint(input(), flush=True)\nsys.stdin.read()", interactor)
-	spec.Checker.Program.Limits.WallMS = 4000
+	spec.Checker.Program.Limits.WallMS, spec.Checker.Program.Limits.CPUMS = 4000, 20_000
 	spec.Limits.WallMS = 20_000
 	g.judgesPasses(spec, job.Test{Stdin: "first"}, cases, "asks for more passes (nextpass.in) than the problem has (checker.passes)")
 }

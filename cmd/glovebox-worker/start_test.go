@@ -81,14 +81,14 @@ func (h *host) start(but map[string]string) *started {
 
 func (w *started) says(words string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(w.said.String(), words); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(gbtest.Patience); !strings.Contains(w.said.String(), words); time.Sleep(10 * time.Millisecond) {
 		select {
 		case status := <-w.ended:
 			w.t.Fatalf("it ended with status %d before it said %q", status, words)
 		default:
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("it did not say %q within 2 minutes", words)
+			w.t.Fatalf("it did not say %q within %s", words, gbtest.Patience)
 		}
 	}
 }
@@ -100,8 +100,8 @@ func (w *started) ends(status int) {
 		if got != status {
 			w.t.Errorf("it ended with status %d, want %d", got, status)
 		}
-	case <-time.After(2 * time.Minute):
-		w.t.Error("it did not end within 2 minutes")
+	case <-time.After(gbtest.Patience):
+		w.t.Errorf("it did not end within %s", gbtest.Patience)
 	}
 }
 

@@ -73,7 +73,7 @@ func (a *API) sessionFile(do func(context.Context, fileRequest) error) http.Hand
 		}
 		client := a.answering(r.Context(), c.tenant).WithoutHolds()
 		q := fileRequest{w, r, client, c.tenant, r.PathValue("id"), r.PathValue("name")}
-		_, err = client.Session(r.Context(), q.session) // before a body is read, or uploaded
+		_, err = client.Session(r.Context(), q.session)         // before a body is read, or uploaded
 		if err == nil && strings.HasPrefix(r.Pattern, "GET ") { // HEAD, too: an execution, whose result is read
 			err = c.may(job.ScopeRead)
 		}

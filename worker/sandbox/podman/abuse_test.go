@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
@@ -287,10 +286,10 @@ func (s *suspects) beside(t *testing.T, attack func(ctx context.Context, jobID s
 	t.Helper()
 	n := attacksMade.Add(1)
 	jobs := [2]string{fmt.Sprintf("neighbour-%d", n), fmt.Sprintf("abuse-%d", n)}
-	beside := program(neighbour, limits(job.Limits{OutputKB: 2048, WallMS: 120_000}))
+	beside := program(neighbour, limits(job.Limits{OutputKB: 2048, WallMS: 600_000}))
 	beside.Image, beside.JobID = suite.image, jobs[0]
 	sink := &gateSink{reached: make(chan struct{}), open: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), gbtest.Patience)
 	defer cancel()
 	var first sandbox.Outcome
 	var firstErr error

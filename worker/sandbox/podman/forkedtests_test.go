@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
@@ -141,6 +142,7 @@ except OSError as e: print(n, e)`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			gbtest.WhenIdle(t)
 			source := tt.source
 			if !tt.merged {
 				source = isForked + source

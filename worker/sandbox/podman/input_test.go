@@ -44,7 +44,7 @@ func TestBigInput(t *testing.T) {
 	if _, err := io.Copy(sum, &pattern{mb << 20}); err != nil {
 		t.Fatal(err)
 	}
-	p := bash("sha256sum < in/big; wc -c < empty", limits(job.Limits{DiskMB: mb + 8, MemoryMB: mb + 128, WallMS: 60_000}))
+	p := bash("sha256sum < in/big; wc -c < empty", limits(job.Limits{DiskMB: mb + 8, MemoryMB: mb + 128, WallMS: 300_000}))
 	p.Files = append(p.Files, sandbox.File{Name: "in/big", Size: mb << 20, Open: opened(&pattern{mb << 20})}, sandbox.File{Name: "empty", Open: opened(strings.NewReader(""))})
 	p.Image = suite.image
 	before := held()

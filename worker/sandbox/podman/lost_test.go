@@ -74,11 +74,7 @@ func TestLostWorker(t *testing.T) {
 	}
 
 	state := func() string {
-		s, err := podmanCLI("ps", "-a", "--filter", "label=run.glovebox.job=lost", "--filter", "label=run.glovebox.instance="+lost, "--format", "{{.State}}")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return podmanLists(t, "ps", "-a", "--filter", "label=run.glovebox.job=lost", "--filter", "label=run.glovebox.instance="+lost, "--format", "{{.State}}")
 	}
 	began := time.Now()
 	for state() == "running" {

@@ -63,7 +63,7 @@ except BlockingIOError:
 		sink := &kept{}
 		began := time.Now()
 		o, err := p.Run(t.Context(), program(c.source, asJobOf(pythonRuntime(t)), limits(c.limits)), sink)
-		if err != nil || o.Status != job.Succeeded || !o.Preloaded || sink.stdout.String() != c.stdout || time.Since(began) > gbtest.AtOnce {
+		if err != nil || o.Status != job.Succeeded || !o.Preloaded || sink.stdout.String() != c.stdout || time.Since(began) > 3*gbtest.AtOnce {
 			t.Errorf("%s: got %+v, %v, %q %q after %v, want %q", name, o, err, sink.stdout.String(), sink.stderr.String(), time.Since(began), c.stdout)
 		}
 	}

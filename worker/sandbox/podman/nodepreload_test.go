@@ -108,7 +108,7 @@ func TestPreloadedNodeSemantics(t *testing.T) {
 		"signal handled":     with("process.on('SIGUSR2', (s) => { console.log(s); clearInterval(i); }); const i = setInterval(() => {}, 1000); process.kill(process.pid, 'SIGUSR2')"),
 		"abort":              with("process.removeAllListeners(); process.kill(process.pid, 'SIGABRT'); setInterval(() => {}, 1000)"),
 		"interrupted":        with("process.kill(process.pid, 'SIGINT'); setInterval(() => {}, 1000)"),
-		"time":               with("console.log('x'); for (;;);", limits(job.Limits{WallMS: 6000})),
+		"time":               with("console.log('x'); for (;;);", limits(job.Limits{WallMS: 12_000})),
 		"memory":             with("const all = []; for (;;) all.push(Buffer.alloc(16 << 20, 1))"),
 		"memory that fits":   with("const b = Buffer.alloc(150 << 20, 1); console.log(b.length)"),
 		"warnings":           with("process.emitWarning('w'); new Buffer(1); console.error('e'); console.warn('%s %d', 'a', 1)"),

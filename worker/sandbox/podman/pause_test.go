@@ -79,7 +79,7 @@ def tick():
         ticks.append(time.monotonic()); time.sleep(0.01)
 threading.Thread(target=tick, daemon=True).start()
 began, real = time.monotonic(), time.time()`},
-				{code: "int(a.sum()), f.tell(), open('/tmp/there').read(), far.recv(9), time.monotonic() - began < 60, 0 <= time.time() - real < 60"},
+				{code: "int(a.sum()), f.tell(), open('/tmp/there').read(), far.recv(9), time.monotonic() - began < 600, 0 <= time.time() - real < 600"},
 				{code: "child.communicate(b'through')[0], child.returncode"},
 				{code: "print('begun', flush=True)\nwhile True: pass", interruptAt: "begun"},
 				{code: "n = len(ticks)\nwhile len(ticks) == n: time.sleep(0.01)\nTrue"},
@@ -146,7 +146,7 @@ clocks = ['REALTIME', 'MONOTONIC', 'MONOTONIC_RAW', 'PROCESS_CPUTIME_ID']
 now = [time.clock_gettime(getattr(time, 'CLOCK_' + c)) for c in clocks]
 passed = [b - a for a, b in zip(globals().get('was', now), now)]
 was = now; drawn = globals().get('drawn', []) + [os.urandom(8), random.random()]`
-	s := &longPause{pausedSteps{steps: steps{todo: []step{{code: code}, {code: code}, {code: "[x > 2 for x in passed], max(passed) - min(passed[:3]) < 60, len(set(drawn))"}}}, tb: t}, 2 * time.Second}
+	s := &longPause{pausedSteps{steps: steps{todo: []step{{code: code}, {code: code}, {code: "[x > 5 for x in passed], max(passed) - min(passed[:3]) < 600, len(set(drawn))"}}}, tb: t}, 5 * time.Second}
 	program := sessionOf(t, "python")
 	program.Turns = s
 	began := time.Now()

@@ -94,11 +94,7 @@ func awaitWarm(tb testing.TB, p *podman.Sandboxes, n int) {
 // containersOf lists the containers that the worker of warm has.
 func containersOf(tb testing.TB, worker string) []string {
 	tb.Helper()
-	out, err := podmanCLI("ps", "-a", "-q", "--filter", "label=run.glovebox.instance="+instance+"-"+worker)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return strings.Fields(out)
+	return strings.Fields(podmanLists(tb, "ps", "-a", "-q", "--filter", "label=run.glovebox.instance="+instance+"-"+worker))
 }
 
 // TestWarm: a warm sandbox is as good as a fresh one, is used once, and is replaced.

@@ -70,7 +70,7 @@ func TestPreloadedR(t *testing.T) {
 		"signal":             with("cat('x\\n'); tools::pskill(Sys.getpid(), 15); Sys.sleep(10)"),
 		"interrupted":        with("tools::pskill(Sys.getpid(), 2); Sys.sleep(10)"),
 		"abort":              with("tools::pskill(Sys.getpid(), 6); Sys.sleep(10)"),
-		"too long":           with("cat('x\\n'); repeat {}", limits(job.Limits{WallMS: 5000})),
+		"too long":           with("cat('x\\n'); repeat {}", limits(job.Limits{WallMS: 12_000})),
 		"memory":             with("x <- list(); for (i in 1:1000) x[[i]] <- rep(1, 2e6)", limits(job.Limits{MemoryMB: 128, WallMS: 60_000})),
 		"memory that fits":   with("x <- numeric(15e6); x[] <- 1; print(sum(x))"),
 		"recursion":          with("f <- function(n) f(n + 1); tryCatch(f(1), error = function(e) cat(substr(conditionMessage(e), 1, 40), '\\n')); f(1)"),

@@ -29,7 +29,7 @@ with open('big', 'wb') as f:
         b = bytes([i % 251]) * (1 << 20)
         f.write(b); h.update(b)
 print(h.hexdigest(), end='')
-`, limits(job.Limits{DiskMB: mb + 8, FileMB: mb + 8, ArtifactMB: mb + 8, MemoryMB: mb + 128, WallMS: 60_000}))
+`, limits(job.Limits{DiskMB: mb + 8, FileMB: mb + 8, ArtifactMB: mb + 8, MemoryMB: mb + 128, WallMS: 300_000}))
 	p.Image = suite.image
 	before := held()
 	k := &kept{}

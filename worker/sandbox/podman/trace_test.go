@@ -104,6 +104,19 @@ func nothingLeft(t *testing.T, traces []trace) {
 	t.Logf("looked for %d sandboxes", len(traces))
 }
 
+// podmanLists is what a podman that lists says. A container that goes meanwhile fails the whole list of older versions (its issue 23492).
+func podmanLists(tb testing.TB, args ...string) (out string) {
+	tb.Helper()
+	gbtest.Eventually(tb, "podman lists its containers", func() bool {
+		var err error
+		if out, err = podmanCLI(args...); err != nil {
+			tb.Logf("podman %v: %v", args, err)
+		}
+		return err == nil
+	})
+	return out
+}
+
 func leftOf(t *testing.T, traces []trace) (left []string) {
 	t.Helper()
 	look := func(kind, text string) {
@@ -114,16 +127,7 @@ func leftOf(t *testing.T, traces []trace) (left []string) {
 		}
 	}
 	list := func(args ...string) {
-		var out string
-		// A container that goes meanwhile fails the whole list of older versions of Podman (its issue 23492).
-		gbtest.Eventually(t, "podman lists its containers", func() bool {
-			var err error
-			if out, err = podmanCLI(args...); err != nil {
-				t.Logf("podman %v: %v", args, err)
-			}
-			return err == nil
-		})
-		for line := range strings.Lines(out) {
+		for line := range strings.Lines(podmanLists(t, args...)) {
 			look("podman "+args[0], line)
 		}
 	}
