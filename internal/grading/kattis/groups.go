@@ -29,6 +29,21 @@ func (d dataset) groups(version string, validated bool) ([]job.Group, error) {
 	return d.legacyGroups(), nil
 }
 
+// ends are the groups of a pass-fail problem whose older package says how they come to a verdict; nil where none does, as all
+// tests are one group then.
+func (d dataset) ends(version string) []job.Group {
+	said := false
+	d.root.walk(func(f *folder) { said = said || f.config.onReject != "" || len(f.config.graderFlags) > 0 })
+	if version == V2025 || !said {
+		return nil
+	}
+	groups := d.legacyGroups()
+	for i := range groups { // it has no scores
+		groups[i].Score, groups[i].AcceptScore, groups[i].RejectScore, groups[i].MaxScore = "sum", nil, nil, nil
+	}
+	return groups
+}
+
 // legacyGroups: each folder, data/ too, is graded from its direct children.
 func (d dataset) legacyGroups() []job.Group {
 	var groups []job.Group
@@ -99,8 +114,12 @@ func (d dataset) newGroups(validated bool) ([]job.Group, error) {
 			if secret.Score == "pass_fail" && aggregation != "pass-fail" {
 				return nil, faultf(g.config.file, "score_aggregation", "want pass-fail, as secret has it (got %s)", aggregation)
 			}
-			if secret.Score == "pass_fail" && g.config.maxScore == nil { // no score of a group counts
+			switch {
+			case g.config.maxScore != nil:
+			case secret.Score == "pass_fail": // no score of a group counts
 				g.config.maxScore = zero()
+			case secret.MaxScore != nil && validated && aggregation != "pass-fail":
+				return nil, faultf(cmp.Or(g.config.file, "data/"+g.path+"/test_group.yaml"), "max_score", "is missing: secret has a largest score, so each of its groups has one")
 			}
 			group, err := newGroup(g, g.config, aggregation, true, validated)
 			if err != nil {
@@ -148,7 +167,11 @@ func newGroup(f *folder, c config, aggregation string, ofTests, validated bool) 
 	if where == "" {
 		where = "data/" + f.path + "/test_group.yaml"
 	}
-	if c.maxScore == nil && !validated {
+	switch {
+	case c.maxScore != nil:
+	case aggregation == "pass-fail":
+		return job.Group{}, faultf(where, "max_score", "is missing: a group that is pass-fail has a largest score, which it gives")
+	case !validated:
 		return job.Group{}, faultf(where, "max_score", "is missing: without an output validator of its own, a package's group has a largest score")
 	}
 	g := job.Group{
@@ -156,13 +179,14 @@ func newGroup(f *folder, c config, aggregation string, ofTests, validated bool) 
 		AcceptScore: zero(), RejectScore: zero(), OnReject: "break", RequirePass: c.require,
 	}
 	switch {
-	case !ofTests && aggregation == "sum":
+	case !ofTests && aggregation != "pass-fail": // a group that is rejected may give a part of its score
 		g.OnReject = "continue"
 	case aggregation == "sum" && c.maxScore == nil:
 		g.OnReject = "continue"
 	case aggregation == "sum":
 		each := *c.maxScore / float64(f.count())
 		g.AcceptScore, g.OnReject = &each, "continue"
+		f.each(func(c *testCase) { c.Points = &each }) // a validator can't give more for one of them
 	case aggregation == "min" && c.maxScore != nil:
 		g.AcceptScore = c.maxScore
 	}

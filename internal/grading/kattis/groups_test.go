@@ -2,6 +2,7 @@ package kattis
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,27 +43,91 @@ func TestFoldersOfGroups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := p.Judgement()
+			comesTo(t, p, tt.verdicts, tt.want)
+		})
+	}
+}
+
+// comesTo judges tests that come to these verdicts, with - for one that is not to be run and, behind a verdict, a validator's own score, and wants that of the whole and of
+// its groups.
+func comesTo(t *testing.T, p *Problem, verdicts, want string) {
+	t.Helper()
+	j, err := p.Judgement()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, said := range strings.Fields(verdicts) {
+		if j.Wanted(i) != (said != "-") {
+			t.Errorf("%s: got wanted %t, want %t", p.Tests[i].Name, j.Wanted(i), said != "-")
+		}
+		word, number, scored := strings.Cut(said, ":")
+		var score *float64
+		if x, err := strconv.ParseFloat(number, 64); scored {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, word := range strings.Fields(tt.verdicts) {
-				if j.Wanted(i) != (word != "-") {
-					t.Errorf("%s: got wanted %t, want %t", p.Tests[i].Name, j.Wanted(i), word != "-")
-				}
-				if verdict := map[string]job.Verdict{"ac": job.Accepted, "wa": job.WrongAnswer}[word]; verdict != "" {
-					j.Set(i, verdict, nil)
-				}
+			score = &x
+		}
+		if verdict := map[string]job.Verdict{"ac": job.Accepted, "wa": job.WrongAnswer, "tle": job.TestTimedOut}[word]; verdict != "" {
+			j.Set(i, verdict, score)
+		}
+	}
+	whole := j.Whole()
+	got := fmt.Sprintf("%s %v/%v", whole.Verdict, whole.Score, whole.MaxScore)
+	for _, g := range whole.Groups {
+		got += fmt.Sprintf(", %s %v/%v", g.Name, g.Score, g.MaxScore)
+	}
+	if got != want {
+		t.Errorf("got  %s\nwant %s\n%s", got, want, summary(p))
+	}
+}
+
+// TestScoresOfGroups: what groups in secret, scores of a validator and, in older packages without scores, the keys that end a group come to.
+func TestScoresOfGroups(t *testing.T) {
+	t.Parallel()
+	const two = "-- data/secret/a/test_group.yaml --\nmax_score: 50\nscore_aggregation: sum\n-- data/secret/b/test_group.yaml --\nmax_score: 50\nscore_aggregation: sum\n"
+	for _, tt := range []struct{ name, text, verdicts, want string }{
+		{"min of sums", "problem_format_version: 2025-09\ntype: scoring\n-- data/secret/test_group.yaml --\nmax_score: 50\nscore_aggregation: min\n" + two, "ac wa wa wa", "wrong_answer 0/50, secret 0/50, secret/a 25/50, secret/b 0/50"},
+		{"min of sums, the least", "problem_format_version: 2025-09\ntype: scoring\n-- data/secret/test_group.yaml --\nmax_score: 50\nscore_aggregation: min\n" + two, "ac wa ac ac", "wrong_answer 25/50, secret 25/50, secret/a 25/50, secret/b 50/50"},
+		{"a validator gives a test more than its part", "problem_format_version: 2025-09\ntype: scoring\n-- output_validator/v.py --\n" + two, "ac:50 wa ac:20 ac", "wrong_answer 70/100, secret 70/100, secret/a 25/50, secret/b 45/50"},
+		{"older, the first ends it", "", "tle - - -", "timed_out 0/4, secret 0/4, secret/a 0/2, secret/b 0/2"},
+		{"older, none ends it", "-- data/testdata.yaml --\non_reject: continue\n", "wa ac tle ac", "timed_out 2/4, secret 2/4, secret/a 1/2, secret/b 1/2"},
+		{"older, any will do", "-- data/testdata.yaml --\non_reject: continue\n-- data/secret/testdata.yaml --\ngrader_flags: accept_if_any_accepted\n", "wa wa wa ac", "accepted 1/4, secret 1/4, secret/a 0/2, secret/b 1/2"},
+		{"older, with keys of scores", "-- data/testdata.yaml --\non_reject: continue\naccept_score: 7\nrange: 0 8\n", "ac ac wa ac", "wrong_answer 3/4, secret 3/4, secret/a 2/2, secret/b 1/2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Read(with("-- problem.yaml --\n"+tt.text, "secret/a/1", "secret/a/2", "secret/b/1", "secret/b/2"))
+			if err != nil {
+				t.Fatal(err)
 			}
-			whole := j.Whole()
-			got := fmt.Sprintf("%s %v/%v", whole.Verdict, whole.Score, whole.MaxScore)
-			for _, g := range whole.Groups {
-				got += fmt.Sprintf(", %s %v/%v", g.Name, g.Score, g.MaxScore)
-			}
-			if got != tt.want {
-				t.Errorf("got  %s\nwant %s\n%s", got, tt.want, summary(p))
-			}
+			comesTo(t, p, tt.verdicts, tt.want)
 		})
+	}
+}
+
+// TestPartialWithoutLargestScore: where a validator gives what it likes, a submission that is to have less than the largest score may have any.
+func TestPartialWithoutLargestScore(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[string]string{"+inf": "", "8": "has the largest score, 8; partially_accepted/ expects less"} {
+		p, err := Read(with("-- problem.yaml --\ntype: scoring\nvalidation: custom score\n-- output_validators/v.py --\n-- data/testdata.yaml --\nrange: 0 "+most+"\n", "secret/1", "secret/2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := p.Judgement()
+		if err != nil {
+			t.Fatal(err)
+		}
+		four := 4.0
+		j.Set(0, job.Accepted, &four)
+		j.Set(1, job.Accepted, &four)
+		got := ""
+		if err := (Expectation{Source: "partially_accepted/", Partial: true}).Check(p, j.Whole()); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("up to %s: got %q, want %q", most, got, want)
+		}
 	}
 }
 

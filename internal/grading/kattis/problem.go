@@ -70,6 +70,8 @@ type Test struct {
 	CheckerArgs []string
 	Hint        string
 	Hidden      bool
+	// Points are the most that it gives; nil: its group says.
+	Points *float64
 }
 
 // Data is a file of the package.
@@ -117,6 +119,8 @@ func Read(files fs.FS) (*Problem, error) {
 		if p.Groups, err = data.groups(p.Version, p.Validator != nil); err != nil {
 			return nil, err
 		}
+	} else {
+		p.Groups = data.ends(p.Version)
 	}
 	if p.Validator != nil {
 		p.Tests, p.Checker = data.validatedTests(), job.Checker{Kind: job.CheckKattis, Args: s.flags, Interactive: p.Interactive, Passes: p.passes()}
@@ -143,7 +147,7 @@ func (p *Problem) check() error {
 	}
 	tests := make([]job.Test, len(p.Tests))
 	for i, t := range p.Tests {
-		tests[i] = job.Test{Name: t.Name, Group: t.Group, Hint: t.Hint}
+		tests[i] = job.Test{Name: t.Name, Group: t.Group, Points: t.Points, Hint: t.Hint}
 	}
 	if errs := job.CheckGrading(tests, p.Groups, p.checker(Run{})); len(errs) > 0 {
 		return faultf("data", "", "%s", errs[0])
@@ -194,6 +198,20 @@ func (p *Problem) Bounds() []Submission {
 // Allows reports whether a submission may be written in a language.
 func (p *Problem) Allows(language string) bool {
 	return p.Languages == nil || slices.Contains(p.Languages, language)
+}
+
+// bounded reports whether there is a largest score: a validator of the package's own gives what it likes in groups that have none.
+func (p *Problem) bounded() bool {
+	if p.Validator == nil {
+		return true
+	}
+	most := map[string]bool{}
+	for _, g := range p.Groups {
+		most[g.Name] = g.MaxScore != nil
+	}
+	return !slices.ContainsFunc(p.Tests, func(t Test) bool {
+		return t.Points == nil && !most[""] && !slices.ContainsFunc(job.GroupPath(t.Group), func(name string) bool { return most[name] })
+	})
 }
 
 // MaxScore is the most that the problem gives.

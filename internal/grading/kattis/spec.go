@@ -1,6 +1,7 @@
 package kattis
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ type Run struct {
 func (p *Problem) Judgement() (*grading.Judgement, error) {
 	tests := make([]job.Test, len(p.Tests))
 	for i, t := range p.Tests {
-		tests[i] = job.Test{Name: t.Name, Group: t.Group}
+		tests[i] = job.Test{Name: t.Name, Group: t.Group, Points: t.Points}
 	}
 	return grading.NewJudgement(tests, p.Groups)
 }
@@ -78,7 +79,7 @@ func (p Program) Submission() (job.Spec, error) {
 // tests are those of the package, with what they read and expect.
 func (p *Problem) tests(run Run) (tests []job.Test, err error) {
 	for _, t := range p.Tests {
-		test := job.Test{Name: t.Name, Group: t.Group, Args: t.Args, CheckerArgs: t.CheckerArgs, Hint: t.Hint, Hidden: t.Hidden}
+		test := job.Test{Name: t.Name, Group: t.Group, Points: t.Points, Args: t.Args, CheckerArgs: t.CheckerArgs, Hint: t.Hint, Hidden: t.Hidden}
 		if test.Stdin, test.StdinBase64, test.StdinUpload, err = p.content(t.Input, run.Uploads); err != nil {
 			return nil, err
 		}
@@ -182,7 +183,7 @@ func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, 
 	case entrypoint != "" && !slices.Contains(names, entrypoint):
 		return nil, "", nil, fmt.Errorf("the entrypoint %s is none of the files: %s", clip(entrypoint), clip(strings.Join(names, ", ")))
 	case entrypoint == "":
-		entrypoint = entrypointOf(program.Language, names)
+		entrypoint = cmp.Or(mainOf(program.Language, namesOf(include)), entrypointOf(program.Language, names))
 	}
 	return files, path.Clean(entrypoint), commands, nil
 }

@@ -58,6 +58,14 @@ int main(void) {}
 		t.Errorf("what is made of a package is no job: %v", err)
 	}
 
+	// The driver is started, whatever the submission calls its own files.
+	for _, name := range []string{"Main.py", "__main__.py"} {
+		spec, err := p.Spec(Program{Runtime: "python", Language: "python3", Files: []job.File{{Name: name}}}, Run{Time: time.Second})
+		if err != nil || spec.Entrypoint != "main.py" {
+			t.Errorf("%s: got %q, %v, want main.py", name, spec.Entrypoint, err)
+		}
+	}
+
 	all, err := p.Spec(Program{Runtime: "python", Language: "python3", Files: solution}, Run{Time: time.Second, All: true})
 	if err != nil {
 		t.Fatal(err)

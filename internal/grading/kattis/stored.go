@@ -55,15 +55,20 @@ func (p *Problem) include(language string) job.Include {
 		include.Commands = allTogether(language)
 		return include
 	}
-	if first := entrypointOf(language, names); len(sourcesOf(language, names)) > 0 && isMain(first) {
-		include.Entrypoint, include.SourceName = first, p.sourceName(language)
+	if main := mainOf(language, names); main != "" {
+		include.Entrypoint, include.SourceName = main, p.sourceName(language)
 	}
 	return include
 }
 
-// isMain reports whether a file is started in preference to any other of a program.
-func isMain(name string) bool {
-	return name == "__main__.py" || strings.EqualFold(strings.TrimSuffix(name, path.Ext(name)), "main")
+// mainOf is the file that is started of what is put over a submission, whatever the submission has; "" if none is.
+func mainOf(language string, included []string) string {
+	first := entrypointOf(language, included)
+	isMain := first == "__main__.py" || strings.EqualFold(strings.TrimSuffix(first, path.Ext(first)), "main")
+	if len(sourcesOf(language, included)) == 0 || !isMain {
+		return ""
+	}
+	return first
 }
 
 // sourceName is what submissions of the package call their only file beside what is included; "" where they differ. The
