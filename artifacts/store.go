@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -70,7 +71,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		Transport:     s.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	creds, err := provider(ctx, c, client)
+	creds, err := provider(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %q: %w", c.Bucket, err)
 	}
@@ -110,10 +111,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // Close ends idle connections. Nothing may be under way.
 func (s *Store) Close() { s.transport.CloseIdleConnections() }
 
-func provider(ctx context.Context, c Config, client *http.Client) (aws.CredentialsProvider, error) {
+func provider(ctx context.Context, c Config) (aws.CredentialsProvider, error) {
 	if c.AccessKey != "" {
 		return credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, ""), nil
 	}
+	// A client of the SDK's own, as it gives no other one the certificates of AWS_CA_BUNDLE. It is asked now and then: no connection waits.
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
 	chain, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(c.Region), awsconfig.WithHTTPClient(client))
 	if err != nil {
 		return nil, fmt.Errorf("find credentials: %w", err)

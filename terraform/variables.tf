@@ -291,8 +291,8 @@ variable "workers" {
     error_message = "With wanted_workers_metric, workers.….min_size has to be at least 1: target tracking can't leave 0."
   }
   validation {
-    condition     = alltrue([for pool in values(var.workers) : pool.grace_seconds >= 1 && pool.grace_seconds <= (pool.spot ? 90 : 3600)])
-    error_message = "workers.….grace_seconds has to be 1 to 3600, and on Spot 90 at most."
+    condition     = alltrue([for pool in values(var.workers) : pool.grace_seconds >= 1 && pool.grace_seconds <= (pool.spot ? 90 : 3600) && floor(pool.grace_seconds) == pool.grace_seconds])
+    error_message = "workers.….grace_seconds has to be a whole number from 1 to 3600, and on Spot 90 at most."
   }
   validation {
     condition     = alltrue([for pool in values(var.workers) : pool.disk_gib >= 16 && pool.disk_gib <= 16384])

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -128,18 +130,44 @@ func (a *app) showPending(p job.Pending) error {
 	shown := *p.Spec
 	shown.Source = "" // it follows
 	fmt.Fprintln(a.stdout, "\nWhat would run:")
-	if err := a.printJSON(shown); err != nil {
+	var spec strings.Builder
+	if err := writeJSON(&spec, shown); err != nil {
+		return err
+	}
+	out := untrusted(a.stdout)
+	if _, err := io.WriteString(out, inOrder(spec.String())); err != nil {
 		return err
 	}
 	if p.Spec.Source != "" {
 		fmt.Fprintln(a.stdout, "\nIts source:")
-		if _, err := io.WriteString(untrusted(a.stdout), indent(p.Spec.Source)+"\n"); err != nil {
+		if _, err := io.WriteString(out, inOrder(indent(p.Spec.Source))+"\n"); err != nil {
 			return err
 		}
+	}
+	if all := spec.String() + p.Spec.Source; inOrder(all) != all {
+		fmt.Fprintln(a.stdout, "\nIt has characters that change the order in which a terminal shows what follows (\\u202e and the like, CVE-2021-42574): they are written out here.")
 	}
 	_, err := fmt.Fprintf(a.stdout, "\nglovebox approvals approve %s --input-hash %s\n", plain(p.ID), plain(p.Hold.InputHash))
 	return err
 }
+
+// inOrder writes characters out that have text read in another order than it has: who approves it has to see what would run.
+func inOrder(text string) string {
+	if !strings.ContainsFunc(text, reorders) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if reorders(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func reorders(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
 // decideCommand is one of the two decisions.
 func (a *app) decideCommand(use, short, long, example string, decide func(producer.Approvals, context.Context, string, job.Decision) (job.Summary, error)) *cobra.Command {

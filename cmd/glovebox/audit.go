@@ -36,7 +36,7 @@ This talks to the API as its operator, with GLOVEBOX_ADMIN_TOKEN.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Since, err = parseSince(since, time.Now()); err != nil {
+			if o.Since, err = sinceTime(since, time.Now()); err != nil {
 				return err
 			}
 			return a.withTenants(func(admin *producer.Client) error { return a.showAudit(cmd.Context(), admin, o, follow, asJSON) })
@@ -48,17 +48,6 @@ This talks to the API as its operator, with GLOVEBOX_ADMIN_TOKEN.`,
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, an entry a line")
 	return cmd
-}
-
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if ago, err := time.ParseDuration(text); err == nil {
-		return now.Add(-ago), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, usagef("--since %q is no time: want a duration such as 24h, or RFC 3339", text)
-	}
-	return at, nil
 }
 
 func (a *app) showAudit(ctx context.Context, admin *producer.Client, o producer.AuditOptions, follow, asJSON bool) error {

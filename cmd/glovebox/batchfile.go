@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/internal/jobstream"
 	"github.com/glovebox-run/glovebox/job"
@@ -110,8 +111,13 @@ func (f batchFile) count() (n int, err error) {
 	return n, nil
 }
 
+var errNotUTF8 = errors.New("it is not UTF-8")
+
 // strict decodes JSON that has no fields but those there are.
 func strict(b []byte, into any) error {
+	if !utf8.Valid(b) { // the decoder would put other characters in their place
+		return errNotUTF8
+	}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	var mistyped *json.UnmarshalTypeError

@@ -51,12 +51,16 @@ func (a *app) report(ctx context.Context, err error) int {
 		return int(quiet)
 	}
 	f := a.classify(err)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	interrupted := ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if interrupted && f.hint == "" { // whoever did it knows
 		return exitInterrupted
 	}
 	fmt.Fprintf(a.stderr, "glovebox: %s\n", strings.ReplaceAll(f.Error(), "\n", "\n          "))
 	if f.hint != "" {
 		fmt.Fprintf(a.stderr, "          %s\n", strings.ReplaceAll(f.hint, "\n", "\n          "))
+	}
+	if interrupted {
+		return exitInterrupted
 	}
 	return f.code
 }

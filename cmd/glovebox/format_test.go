@@ -37,3 +37,15 @@ func TestShowControls(t *testing.T) {
 		}
 	}
 }
+
+// TestInOrder: what would have text read in another order is written out, and nothing else is.
+func TestInOrder(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a\u202eb\u2066c\u2069": `a\u202eb\u2066c\u2069`, "é 日本 العربية\n\t": "é 日本 العربية\n\t",
+	} {
+		if got := inOrder(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -91,7 +91,22 @@ func (o *hookOptions) settings(cmd *cobra.Command, s job.HookSettings) (job.Hook
 		s.URL = o.url
 	}
 	if slices.ContainsFunc([]string{"signature-header", "signature-prefix", "encoding", "content", "timestamp-header", "id-header"}, given) {
-		scheme := o.scheme
+		scheme := o.scheme // with the defaults of what is not given
+		if s.Scheme != nil {
+			scheme = *s.Scheme
+		}
+		for flag, set := range map[string]func(){
+			"signature-header": func() { scheme.Signature = o.scheme.Signature },
+			"signature-prefix": func() { scheme.Prefix = o.scheme.Prefix },
+			"encoding":         func() { scheme.Encoding = o.scheme.Encoding },
+			"content":          func() { scheme.Content = o.scheme.Content },
+			"timestamp-header": func() { scheme.Timestamp = o.scheme.Timestamp },
+			"id-header":        func() { scheme.ID = o.scheme.ID },
+		} {
+			if given(flag) {
+				set()
+			}
+		}
 		s.Scheme = &scheme
 	}
 	return s, nil

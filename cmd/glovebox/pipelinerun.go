@@ -168,7 +168,8 @@ func (a *app) followRun(ctx context.Context, runs *producer.Client, run job.Run,
 		}
 		switch {
 		case err != nil && ctx.Err() == nil && waiting.Err() != nil:
-			return run, fmt.Errorf("the run has not ended within %s: glovebox pipeline show %s", most, plain(run.ID))
+			fmt.Fprintf(a.stderr, "the run goes on: it has not ended within %s: glovebox pipeline show %s\n", most, plain(run.ID))
+			return run, silent(exitGoesOn)
 		case err != nil && ctx.Err() != nil:
 			fmt.Fprintf(a.stderr, "the run goes on: glovebox pipeline show %s\n", plain(run.ID))
 			return run, silent(exitInterrupted)

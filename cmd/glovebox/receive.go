@@ -165,7 +165,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 func (r *receiver) rejected(req *http.Request, why error) {
 	if r.options.json {
-		r.keep(json.NewEncoder(r.stdout).Encode(map[string]any{"verified": false, "why": why.Error(), "from": req.RemoteAddr}))
+		r.keep(json.NewEncoder(untrusted(r.stdout)).Encode(map[string]any{"verified": false, "why": why.Error(), "from": req.RemoteAddr}))
 		return
 	}
 	fmt.Fprintf(r.stdout, "REJECTED: %s (from %s)\n", plain(why.Error()), req.RemoteAddr)
@@ -177,7 +177,7 @@ func (r *receiver) print(event webhook.Event, body []byte, answer forwarded) {
 		if r.options.forward != "" {
 			line["forwarded"] = answer.told()
 		}
-		r.keep(json.NewEncoder(r.stdout).Encode(line))
+		r.keep(json.NewEncoder(untrusted(r.stdout)).Encode(line))
 		return
 	}
 	again := ""

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -268,7 +269,11 @@ func withSetup(err error) error {
 func (a *app) table() *tabwriter.Writer { return tabwriter.NewWriter(a.stdout, 0, 0, 3, ' ', 0) }
 
 func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(untrusted(a.stdout)) // JSON escapes no C1 control characters
+	return writeJSON(untrusted(a.stdout), v) // JSON escapes no C1 control characters
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -103,6 +104,9 @@ for what the session was given before. Ctrl-C interrupts it, and the session's s
 					return usagef("standard input has more than %d bytes, the most that one execution takes", maxSessionCode)
 				}
 				e.Code = string(b)
+			}
+			if !utf8.ValidString(e.Code) {
+				return usagef("the code: %s, as a session's code has to be", errNotUTF8)
 			}
 			return a.withFiles(cmd.Context(), &o, func(sessions *producer.Client, files []job.File) error {
 				e.Files = files

@@ -29,6 +29,7 @@ are no longer kept, are not in it. "glovebox verify --session" says whether it i
 }
 
 func (a *app) transcript(ctx context.Context, sessions producer.Sessions, id string) error {
+	out := untrusted(a.stdout)
 	for e, err := range sessions.Transcript(ctx, id) {
 		if err != nil {
 			return err
@@ -37,7 +38,7 @@ func (a *app) transcript(ctx context.Context, sessions producer.Sessions, id str
 		if err != nil {
 			return fmt.Errorf("encode execution: %w", err)
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%s\n", line); err != nil {
+		if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -59,6 +61,9 @@ program comes from a file of its own.`,
 				if err != nil {
 					return err
 				}
+				if !utf8.Valid(source) {
+					return usagef("--source %s: %s, as a template's source has to be", program, errNotUTF8)
+				}
 				r.Spec.Source = string(source)
 			}
 			return a.withJobs(func(templates *producer.Client) error {
@@ -76,7 +81,10 @@ program comes from a file of its own.`,
 
 // strictJSON decodes one object, all of whose fields are known.
 func strictJSON(text []byte, into any) error {
-	d := json.NewDecoder(strings.NewReader(string(text)))
+	if !utf8.Valid(text) {
+		return errNotUTF8
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return err

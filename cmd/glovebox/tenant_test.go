@@ -234,6 +234,7 @@ func TestTenantCommands(t *testing.T) {
 		{exitUsage, nil, "scopes[0]", []string{"tenant", "token", "add", "acme", "--scope", "all"}},
 		{exitUsage, nil, "--expires", []string{"tenant", "token", "add", "acme", "--expires", "tomorrow"}},
 		{exitUsage, nil, "--since", []string{"audit", "--since", "yesterday"}},
+		{exitUsage, nil, "--since", []string{"audit", "--since", "-24h"}},
 		{exitFailed, nil, "no such token", []string{"tenant", "token", "revoke", "acme", tokens[0].ID}},
 		{exitUsage, nil, "ID of a token", []string{"tenant", "token", "revoke", "acme"}},
 		{exitUsage, config.File{"GLOVEBOX_ADMIN_TOKEN": ""}, "set GLOVEBOX_ADMIN_TOKEN", []string{"tenant", "list"}},

@@ -77,9 +77,17 @@ func ParseFile(b []byte) (File, error) {
 		if _, twice := file[name]; twice {
 			return nil, fmt.Errorf("line %d: %s appears more than once", i+1, name)
 		}
-		file[name] = value
+		file[name] = unquoted(value)
 	}
 	return file, nil
+}
+
+// unquoted is a value without the single quotes around it, which systemd takes off, too.
+func unquoted(value string) string {
+	if inner, ok := strings.CutPrefix(value, "'"); ok && strings.Index(inner, "'") == len(inner)-1 && inner != "" {
+		return inner[:len(inner)-1]
+	}
+	return value
 }
 
 // Get answers as os.Getenv does: it is a [Getenv].
@@ -94,7 +102,7 @@ func (f File) Write(path, comment string) (err error) {
 	}
 	names := make([]string, 0, len(f))
 	for name, value := range f {
-		if !validName(name) || !validValue(value) {
+		if !validName(name) || !validValue(value) || unquoted(value) != value {
 			return fmt.Errorf("write settings: %q can't be written to an env file", name)
 		}
 		names = append(names, name)

@@ -12,8 +12,8 @@ import (
 
 func TestParseFile(t *testing.T) {
 	t.Parallel()
-	got, err := ParseFile([]byte("# made by dev\n\nGLOVEBOX_URL=http://127.0.0.1:1\r\nA= $(id) \"x\" =\n"))
-	want := File{"GLOVEBOX_URL": "http://127.0.0.1:1", "A": ` $(id) "x" =`}
+	got, err := ParseFile([]byte("# made by dev\n\nGLOVEBOX_URL=http://127.0.0.1:1\r\nA= $(id) \"x\" =\nB='b c'\nC=''\nD='\nE='a'b'\n"))
+	want := File{"GLOVEBOX_URL": "http://127.0.0.1:1", "A": ` $(id) "x" =`, "B": "b c", "C": "", "D": "'", "E": "'a'b'"}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("got %v, %v: %s", got, err, diff)
 	}
@@ -69,7 +69,7 @@ func TestFileWrite(t *testing.T) {
 	if b, _ := os.ReadFile(path); !strings.HasPrefix(string(b), "# one\n# two\nA=\nB=") {
 		t.Errorf("got %q", b)
 	}
-	for _, bad := range []File{{"A": "b\nC=d"}, {"a": "b"}} {
+	for _, bad := range []File{{"A": "b\nC=d"}, {"a": "b"}, {"A": "'b'"}} {
 		if err := bad.Write(path, ""); err == nil {
 			t.Errorf("%v: got no error", bad)
 		}
@@ -81,6 +81,7 @@ func TestFileWrite(t *testing.T) {
 
 func FuzzParseFile(f *testing.F) {
 	f.Add("# c\nA=b\n")
+	f.Add("A='b'\nB=''c''\nC='\nD=''")
 	f.Add("A==\r\n\n_1=é")
 	f.Fuzz(func(t *testing.T, s string) {
 		file, err := ParseFile([]byte(s))
