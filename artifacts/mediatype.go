@@ -55,7 +55,7 @@ func MediaType(name string, head []byte) string {
 	if strings.HasSuffix(byName[class][ext], "json") && !jsonStart(head) {
 		return sniffed
 	}
-	if refined, ok := byName[class][ext]; ok {
+	if refined, ok := byName[class][ext]; ok && (class != "text/plain" || sniffed == textUTF8) { // UTF-16 stays what it is
 		return refined
 	}
 	return sniffed

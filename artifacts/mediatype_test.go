@@ -36,6 +36,7 @@ func TestMediaType(t *testing.T) {
 		{"page.csv", "<!DOCTYPE html>", "text/html; charset=utf-8", job.KindFile},
 
 		{"a.csv", "a,b\n1,2\n", "text/csv; charset=utf-8", job.KindFile},
+		{"a.csv", "\xff\xfea\x00,\x00", "text/plain; charset=utf-16le", job.KindFile},
 		{"a.CSV", "", "text/csv; charset=utf-8", job.KindFile},
 		{"a.tsv", "a\tb", "text/tab-separated-values; charset=utf-8", job.KindFile},
 		{"a.json", " {\"a\":1}", "application/json", job.KindFile},

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -114,8 +115,8 @@ func (s *Store) complete(ctx context.Context, key string, id *string, parts []ty
 	})
 	// When the answer of a first try was lost, the second finds no such upload: we
 	// alone know its id, so what ended it was our own first try.
-	var gone *types.NoSuchUpload
-	if errors.As(err, &gone) {
+	var answered smithy.APIError // the SDK has a type for this answer to other operations only
+	if errors.As(err, &answered) && answered.ErrorCode() == "NoSuchUpload" {
 		head, headErr := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key})
 		if headErr == nil && aws.ToInt64(head.ContentLength) == size {
 			return nil

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -200,9 +201,18 @@ func TestUploadSurvivesFaults(t *testing.T) {
 				r.Out.Host = r.In.Host
 			},
 			ModifyResponse: func(r *http.Response) error {
-				if r.Request.Method == http.MethodPost && r.Request.URL.Query().Has("uploadId") && lost.Add(1) == 1 {
+				if r.Request.Method != http.MethodPost || !r.Request.URL.Query().Has("uploadId") {
+					return nil
+				}
+				if lost.Add(1) == 1 {
 					panic(http.ErrAbortHandler)
 				}
+				// So others answer; this server knows that it has done it.
+				r.StatusCode, r.Status = http.StatusNotFound, "404 Not Found"
+				r.Body.Close()
+				body := `<?xml version="1.0"?><Error><Code>NoSuchUpload</Code><Message>There is none.</Message></Error>`
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+				r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 				return nil
 			},
 		}

@@ -219,7 +219,8 @@ func (s *session) sendBulk(t agentwire.Type, p []byte) error {
 // compile runs the compile step, in the prepared process if that is its own, and reports whether it succeeded. The files
 // that it makes are the program's inputs: no artifacts, unless the program changes them.
 func (s *session) compile(start agentwire.Start, process *process) (ok bool, err error) {
-	out := &output{most: agentwire.MaxCompileOutput, truncate: true, send: func(p []byte) error {
+	const roomToSay = 256 // bytes, for why it ended, which is said behind what it printed
+	out := &output{most: agentwire.MaxCompileOutput - roomToSay, truncate: true, send: func(p []byte) error {
 		return s.sendBulk(agentwire.TypeCompileOutput, p)
 	}}
 	r := run{
@@ -238,6 +239,7 @@ func (s *session) compile(start agentwire.Start, process *process) (ok bool, err
 		agentwire.Wall: "Compilation timed out\n", agentwire.CPU: "Compilation timed out\n",
 		agentwire.Memory: "Compilation ran out of memory\n", agentwire.Processes: "Compilation started too many processes\n",
 	}[end.Cause]
+	out.most = agentwire.MaxCompileOutput
 	if err := out.add([]byte(end.message + say)); err != nil {
 		return false, err
 	}
