@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,30 +142,31 @@ func (g *grader) runtimeFor(language string) (string, error) {
 }
 
 // judge runs the attempts side by side, as far as workers are free, and waits for their end. One that
-// can't be run says why.
+// can't be run says why. Where the API refuses every one, the fault is no single submission's: judge returns it.
 func (g *grader) judge(ctx context.Context, attempts []*attempt) error {
 	bar := g.progress("graded", len(attempts))
 	defer bar.end()
-	patience := newPatience()
+	refused := 0
+	var first error
 	for _, t := range attempts {
 		spec, err := g.spec(t)
 		if err != nil {
 			t.why = err.Error()
 			continue
 		}
-		for {
-			j, err := g.jobs.Submit(ctx, spec)
-			if err == nil {
-				t.id, patience = j.ID, newPatience()
-				break
-			}
-			if job.CodeOf(err) == job.CodeInvalid {
-				return fmt.Errorf("%s: %w", t.name, err)
-			}
-			if err := patience.wait(ctx, err); err != nil {
-				return g.giveUp(ctx, attempts, err)
-			}
+		err = g.submit(ctx, t, spec)
+		if code := job.CodeOf(err); code == job.CodeInvalid || code == job.CodeTooLarge {
+			t.why = err.Error()
+			first = cmp.Or(first, fmt.Errorf("%s: %w", t.name, err))
+			refused++
+			continue
 		}
+		if err != nil {
+			return g.giveUp(ctx, attempts, err)
+		}
+	}
+	if first != nil && refused == len(attempts) {
+		return g.giveUp(ctx, attempts, first)
 	}
 	for i, t := range attempts {
 		if t.id != "" {
@@ -177,6 +179,21 @@ func (g *grader) judge(ctx context.Context, attempts []*attempt) error {
 		bar.set(i + 1)
 	}
 	return nil
+}
+
+// submit bears with quotas that are full, and with an API that is away for a while.
+func (g *grader) submit(ctx context.Context, t *attempt, spec job.Spec) error {
+	patience := newPatience()
+	for {
+		j, err := g.jobs.Submit(ctx, spec)
+		if err == nil {
+			t.id = j.ID
+			return nil
+		}
+		if err := patience.wait(ctx, err); err != nil {
+			return err
+		}
+	}
 }
 
 func (g *grader) spec(t *attempt) (job.Spec, error) {
@@ -253,6 +270,9 @@ func (g *grader) derive(lower []*attempt) time.Duration {
 	var slowest time.Duration
 	from := ""
 	for _, t := range lower {
+		if t.why != "" {
+			fmt.Fprintf(g.stderr, "%s is left out of that: %s\n", t.name, t.why)
+		}
 		for _, e := range t.expect {
 			if at, took := g.slowest(t, e); e.Lower && took >= slowest && at != "" {
 				slowest, from = took, fmt.Sprintf("%s took %s on %s", t.name, milliseconds(took.Milliseconds()), at)

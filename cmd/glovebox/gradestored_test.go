@@ -18,10 +18,7 @@ func TestGradeStored(t *testing.T) {
 	b := newBatchTest(t)
 	b.judges()
 	dir := b.problem(small(map[string]string{".timelimit": "1"}))
-	digest, stderr, code := b.glovebox("", "problem", "upload", dir)
-	if digest = strings.TrimSpace(digest); code != exitOK || !job.IsSHA256(digest) {
-		t.Fatalf("got %q, exit code %d: %s", digest, code, stderr)
-	}
+	digest := b.upload(dir)
 	good, wrong := b.file("good.py", "#good"), b.file("wrong.py", "#wrong")
 	folder := filepath.Join(filepath.Dir(good), "folder")
 	for name, text := range map[string]string{"main.py": "#good", "more.py": "x = 1"} {
@@ -69,4 +66,39 @@ func TestGradeStored(t *testing.T) {
 			t.Errorf("%s: got exit code %d, %s; want 2, %q", tt.name, code, stderr, tt.want)
 		}
 	}
+}
+
+// TestGradeStoredRefused: a submission that the API refuses is not judged, as by the problem's folder, and the others are.
+func TestGradeStoredRefused(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(small(map[string]string{
+		"problem.yaml": "problem_format_version: 2025-09\nname: Adding\ntype: pass-fail\nlanguages: [python3]\n", ".timelimit": "1",
+	}))
+	digest := b.upload(dir)
+	good, big, shell := b.file("good.py", "#good"), b.file("big.py", "#good\n"+strings.Repeat("#", 200<<10)), b.file("shell.sh", "#good")
+	for _, problem := range []string{dir, digest} {
+		stdout, stderr, code := b.glovebox("", "grade", "--problem", problem, big, good, shell)
+		if code != exitGlovebox {
+			t.Errorf("got exit code %d, want %d; it said:\n%s", code, exitGlovebox, stderr)
+		}
+		contains(t, problem, stdout, `big.py +not judged`, `good.py +accepted +3 / 3 tests`, `shell.sh +not judged`)
+	}
+	stdout, _, _ := b.glovebox("", "grade", "--problem", digest, "--json", big, good)
+	contains(t, "why", stdout, `"error": "source: is too large`)
+	// Where none is taken, there is nothing to report on.
+	if stdout, stderr, code := b.glovebox("", "grade", "--problem", digest, big, shell); code != exitUsage || stdout != "" || !strings.Contains(stderr, "source: is too large") {
+		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// upload stores a problem.
+func (b *batchTest) upload(dir string) (digest string) {
+	b.t.Helper()
+	stdout, stderr, code := b.glovebox("", "problem", "upload", dir)
+	if digest = strings.TrimSpace(stdout); code != exitOK || !job.IsSHA256(digest) {
+		b.t.Fatalf("upload: got %q, exit code %d: %s", digest, code, stderr)
+	}
+	return digest
 }
