@@ -68,9 +68,24 @@ type ProblemHead struct {
 	Tests     int       `json:"tests" doc:"How many it has."`
 	Bytes     int64     `json:"bytes" doc:"Of its canonical form; what was uploaded for it comes on top."`
 	CreatedAt time.Time `json:"created_at" doc:"When it was stored."`
+	// Scoring says that a submission's score counts, as the problem has points or says how scores add up; else only its verdict does.
+	Scoring bool `json:"scoring" doc:"The problem has points, or says how scores add up: a submission's score counts, not only its verdict."`
+	// MaxScore is the most that a submission can get, as in results.
+	MaxScore *float64 `json:"max_score,omitempty" doc:"The most that a submission can get, as in results."`
+	// Starts says for each of the problem's includes, by runtime or [DefaultInclude], whether it has an entrypoint or commands, which are
+	// used in the place of a submission's.
+	Starts map[string]bool `json:"starts,omitempty" doc:"By runtime, or default, as in include: whether the problem itself says what is compiled and started."`
 	// Form is the SHA-256 of the upload that has its canonical form. Nobody is told: whoever may submit can have a job read an upload by its
 	// name, and this one has what is hidden.
 	Form string `json:"-"`
+}
+
+// StartsIn reports whether the problem itself says what is compiled and started in a runtime, by its own name.
+func (h ProblemHead) StartsIn(runtime string) bool {
+	if starts, ok := h.Starts[runtime]; ok {
+		return starts
+	}
+	return h.Starts[DefaultInclude]
 }
 
 // StoredProblem is a problem as it is stored.

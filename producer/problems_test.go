@@ -43,7 +43,8 @@ func (s suite) problems(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored, err := own.StoreProblem(ctx, p)
-	if want := (job.ProblemHead{Digest: sha(string(canonical)), Name: p.Name, Tests: 2, Bytes: int64(len(canonical)), CreatedAt: stored.CreatedAt, Form: stored.Form}); err != nil || cmp.Diff(want, stored) != "" {
+	two := 2.0
+	if want := (job.ProblemHead{Digest: sha(string(canonical)), Name: p.Name, Tests: 2, Bytes: int64(len(canonical)), CreatedAt: stored.CreatedAt, MaxScore: &two, Starts: map[string]bool{"python": true}, Form: stored.Form}); err != nil || cmp.Diff(want, stored) != "" {
 		t.Fatalf("got %v: %s", err, cmp.Diff(want, stored))
 	}
 	if again, err := own.StoreProblem(ctx, p); err != nil || cmp.Diff(stored, again) != "" {

@@ -22,8 +22,8 @@ type grader struct {
 	jobs     *producer.Client
 	problem  *kattis.Problem
 	runtimes []producer.Runtime
-	runtime  string // --runtime
-	stored   string // the digest of a stored problem, in place of problem
+	runtime  string           // --runtime
+	stored   *job.ProblemHead // in place of problem
 	// validator is the runtime of the problem's own validator; "" if it has none.
 	validator string
 	uploads   map[string]string // the tests' data that are not in the jobs themselves
@@ -201,9 +201,9 @@ func (g *grader) spec(t *attempt) (job.Spec, error) {
 	if t.program.Runtime, err = g.findRuntime(t.program); err != nil {
 		return job.Spec{}, err
 	}
-	if g.stored != "" {
+	if g.stored != nil {
 		spec, err := t.program.Submission()
-		spec.Problem = g.stored
+		spec.Problem = g.stored.Digest
 		return spec, err
 	}
 	t.run.Uploads, t.run.Validator = g.uploads, g.validator

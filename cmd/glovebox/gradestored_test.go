@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -65,6 +67,41 @@ func TestGradeStored(t *testing.T) {
 		if _, stderr, code := b.glovebox("", tt.args...); code != exitUsage || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%s: got exit code %d, %s; want 2, %q", tt.name, code, stderr, tt.want)
 		}
+	}
+}
+
+// TestGradeStoredScores: by its digest, a scoring problem gives the points that it gives as a folder, on every platform.
+func TestGradeStoredScores(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(map[string]string{
+		"problem.yaml": "problem_format_version: 2025-09\nname: Adding\ntype: scoring\n", ".timelimit": "1",
+		"data/sample/1.in": "1 2\n", "data/sample/1.ans": "3\n",
+		"data/secret/easy/1.in": "1 2\n", "data/secret/easy/1.ans": "3\n", "data/secret/easy/test_group.yaml": "max_score: 40\nscore_aggregation: sum\n",
+		"data/secret/hard/1.in": "1 2\n", "data/secret/hard/1.ans": "3\n", "data/secret/hard/test_group.yaml": "max_score: 60\nscore_aggregation: sum\n",
+	})
+	digest := b.upload(dir)
+	good, wrong, half, nonsense := b.file("good.py", "#good"), b.file("wrong.py", "#wrong"), b.file("easy.py", "#easy"), b.file("nonsense.py", "#nonsense")
+	for _, args := range [][]string{
+		{"--format", "gradescope", good},
+		{"--format", "gradescope", half},
+		{"--format", "gradescope", nonsense},
+		{good, wrong, half, nonsense},
+		{half},
+	} {
+		folder, _, code := b.glovebox("", append([]string{"grade", "--problem", dir}, args...)...)
+		stored, stderr, storedCode := b.glovebox("", append([]string{"grade", "--problem", digest}, args...)...)
+		if diff := cmp.Diff(folder, stored); diff != "" || code != storedCode {
+			t.Errorf("%v: exit code %d, by digest %d: %s%s", args, code, storedCode, stderr, diff)
+		}
+	}
+	stdout, _, _ := b.glovebox("", "grade", "--problem", digest, "--format", "gradescope", half)
+	contains(t, "easy alone", stdout, `"score": 40,`)
+	stdout, _, _ = b.glovebox("", "grade", "--problem", digest, "--json", half)
+	var report gradeReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.MaxScore == nil || *report.MaxScore != 100 {
+		t.Errorf("got %s, %v, want a max_score of 100", stdout, err)
 	}
 }
 
