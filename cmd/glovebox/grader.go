@@ -125,6 +125,16 @@ func (g *grader) findRuntime(p kattis.Program) (string, error) {
 	return g.runtimeFor(p.Language)
 }
 
+// ownName is the name of a runtime that an alias is of.
+func (g *grader) ownName(runtime string) string {
+	for _, r := range g.runtimes {
+		if slices.Contains(r.Aliases, runtime) {
+			return r.Name
+		}
+	}
+	return runtime
+}
+
 // runtimeFor chooses the runtime for a language, by its code in the package format.
 func (g *grader) runtimeFor(language string) (string, error) {
 	var names []string
@@ -202,7 +212,7 @@ func (g *grader) spec(t *attempt) (job.Spec, error) {
 		return job.Spec{}, err
 	}
 	if g.stored != nil {
-		spec, err := t.program.Submission()
+		spec, err := t.program.Submission(g.stored.StartsIn(g.ownName(t.program.Runtime)))
 		spec.Problem = g.stored.Digest
 		return spec, err
 	}

@@ -139,3 +139,24 @@ func (b *batchTest) upload(dir string) (digest string) {
 	}
 	return digest
 }
+
+// TestGradeStoredDriver: where the problem has what is started, programs of any form are graded, as by its folder.
+func TestGradeStoredDriver(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(small(map[string]string{".timelimit": "1", "include/python3/main.py": "#good\nimport solution\n"}))
+	digest := b.upload(dir)
+	folders := b.problem(map[string]string{"py/solution.py": "#good", "py/util.py": "#good"}) // no problem, but a folder
+	latin := b.file("latin.py", "#good\n# caf\xe9\n")
+	good := b.file("solution.py", "#good")
+	stdout, stderr, code := b.glovebox("", "grade", "--problem", digest, good, latin, filepath.Join(folders, "py"))
+	if code != exitOK {
+		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
+	}
+	for _, program := range []string{good, latin} {
+		if stdout, stderr, code := b.glovebox("", "submit", "--runtime", "python", "--problem", digest, program); code != exitOK {
+			t.Errorf("submit %s: got exit code %d, %s%s", program, code, stdout, stderr)
+		}
+	}
+}
