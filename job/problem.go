@@ -53,8 +53,8 @@ type Problem struct {
 type Include struct {
 	// Files stand in the place of those of a submission that have the same names.
 	Files []File `json:"files,omitempty" doc:"Put over the submission's files; text, base64 or an upload."`
-	// SourceName is the file that a submission's source becomes. Defaults to the runtime's own file name.
-	SourceName string `json:"source_name,omitempty" doc:"The file that the source of a submission becomes; absent: the runtime's own file name." example:"solution.py"`
+	// SourceName is the file that a submission's source becomes, whatever its entrypoint calls it. Defaults to that, or the runtime's own file name.
+	SourceName string `json:"source_name,omitempty" doc:"The file that the source of a submission becomes; absent: its entrypoint, or the runtime's own file name." example:"solution.py"`
 	// Entrypoint and Commands, if given, are used in the place of a submission's.
 	Entrypoint string    `json:"entrypoint,omitempty" doc:"The file to run, whatever the submission is." example:"main.py"`
 	Commands   *Commands `json:"commands,omitempty" doc:"Command lines in place of the runtime's own, whatever the submission is."`
@@ -68,9 +68,24 @@ type ProblemHead struct {
 	Tests     int       `json:"tests" doc:"How many it has."`
 	Bytes     int64     `json:"bytes" doc:"Of its canonical form; what was uploaded for it comes on top."`
 	CreatedAt time.Time `json:"created_at" doc:"When it was stored."`
+	// Scoring says that a submission's score counts, as the problem has points or says how scores add up; else only its verdict does.
+	Scoring bool `json:"scoring" doc:"The problem has points, or says how scores add up: a submission's score counts, not only its verdict."`
+	// MaxScore is the most that a submission can get, as in results.
+	MaxScore *float64 `json:"max_score,omitempty" doc:"The most that a submission can get, as in results."`
+	// Starts says for each of the problem's includes, by runtime or [DefaultInclude], whether it has an entrypoint or commands, which are
+	// used in the place of a submission's.
+	Starts map[string]bool `json:"starts,omitempty" doc:"By runtime, or default, as in include: whether the problem itself says what is compiled and started."`
 	// Form is the SHA-256 of the upload that has its canonical form. Nobody is told: whoever may submit can have a job read an upload by its
 	// name, and this one has what is hidden.
 	Form string `json:"-"`
+}
+
+// StartsIn reports whether the problem itself says what is compiled and started in a runtime, by its own name.
+func (h ProblemHead) StartsIn(runtime string) bool {
+	if starts, ok := h.Starts[runtime]; ok {
+		return starts
+	}
+	return h.Starts[DefaultInclude]
 }
 
 // StoredProblem is a problem as it is stored.
@@ -201,7 +216,7 @@ func (p Problem) Expand(sub Spec) (Spec, error) {
 		add("source", fmt.Sprintf("%d bytes with files", n), "is too large", fmt.Sprintf("%d bytes (submission_kb of the problem)", p.SubmissionKB<<10))
 	}
 	include := p.IncludeFor(sub.Runtime)
-	if include.Entrypoint != "" && sub.Entrypoint != "" && sub.Entrypoint != include.Entrypoint {
+	if include.Entrypoint != "" && sub.Entrypoint != "" && sub.Entrypoint != include.Entrypoint && !sub.onlyNames() {
 		add("entrypoint", clip(sub.Entrypoint), "is not that of the problem", include.Entrypoint+", or nothing")
 	}
 	if include.Commands != nil && sub.Commands != nil {
@@ -209,12 +224,11 @@ func (p Problem) Expand(sub Spec) (Spec, error) {
 	}
 	spec := sub
 	spec.Files = slices.Clone(sub.Files)
-	if sub.Source != "" && include.SourceName != "" {
-		if i := sub.besideSource(include.SourceName); i >= 0 {
-			add(fmt.Sprintf("files[%d].name", i), clip(sub.Files[i].Name), "can't be beside source, which becomes "+clip(include.SourceName), "another name")
-		}
-		spec.Source, spec.Files = "", append(spec.Files, File{Name: include.SourceName, Content: sub.Source})
-		spec.Entrypoint = cmp.Or(spec.Entrypoint, include.SourceName)
+	switch {
+	case sub.Source != "":
+		include.place(&spec, add)
+	case len(sub.Files) == 1 && len(include.Files) > 0 && include.Commands == nil && sub.Commands == nil:
+		spec.Entrypoint = cmp.Or(sub.Entrypoint, sub.Files[0].Name) // among several files, nothing would say what is started
 	}
 	if errs != nil {
 		return sub, errs
@@ -228,6 +242,39 @@ func (p Problem) Expand(sub Spec) (Spec, error) {
 	spec.Limits = sub.Limits.Or(p.Limits)
 	spec.Tests, spec.Checker, spec.Groups = p.Tests, p.Checker, p.Groups
 	return spec, nil
+}
+
+// onlyNames reports whether the entrypoint of a submission chooses nothing, as it is the name of its source or of its only file.
+func (s Spec) onlyNames() bool {
+	return s.Source != "" || len(s.Files) == 1 && s.Files[0].Name == s.Entrypoint
+}
+
+// place makes the source of a submission the file that the problem's own files look for. Its entrypoint names it, where the problem doesn't; it is
+// never a file of the problem.
+func (n Include) place(spec *Spec, add addFunc) {
+	name := spec.Entrypoint
+	if i := spec.besideSource(name); name != "" && i >= 0 {
+		add("entrypoint", clip(name), fmt.Sprintf("names source, which can't be beside files[%d]", i), "another name")
+		return
+	}
+	taken := name != "" && Spec{Files: n.Files}.besideSource(name) >= 0
+	switch {
+	case n.SourceName != "":
+		name = n.SourceName
+		if i := spec.besideSource(name); i >= 0 {
+			add(fmt.Sprintf("files[%d].name", i), clip(spec.Files[i].Name), "can't be beside source, which becomes "+clip(name), "another name")
+		}
+	case !n.has(n.Entrypoint):
+		if taken { // the runtime has another name for it
+			spec.Entrypoint = ""
+		}
+		return
+	case name == "":
+		add("entrypoint", nil, "is missing", "the name of source, beside "+clip(n.Entrypoint)+" of the problem")
+	case taken:
+		add("entrypoint", clip(name), "names source, and is a file of the problem", "another name")
+	}
+	spec.Source, spec.Files, spec.Entrypoint = "", append(spec.Files, File{Name: name, Content: spec.Source}), name
 }
 
 // CheckSize returns what is wrong with the size of a submission, as [Invalid] or nil: of a job that was made of it by Expand, when the size of
@@ -269,7 +316,7 @@ func (s Spec) Submission() Spec {
 }
 
 // TakeBack takes out of a [Spec.Submission] what this problem put over it: what is left is as it was sent, except for source that became a
-// file, and for files that the problem replaced.
+// file, for what an entrypoint called that, or the only file, and for files that the problem replaced.
 func (p Problem) TakeBack(sub Spec) Spec {
 	include := p.IncludeFor(sub.Runtime)
 	sub.Problem = ""
@@ -279,6 +326,9 @@ func (p Problem) TakeBack(sub Spec) Spec {
 		sub.Files = slices.Delete(sub.Files, i, i+1)
 	}
 	if sub.Entrypoint == include.Entrypoint || sub.Entrypoint == include.SourceName {
+		sub.Entrypoint = ""
+	}
+	if sub.Source == "" && sub.onlyNames() {
 		sub.Entrypoint = ""
 	}
 	if include.Commands != nil {

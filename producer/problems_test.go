@@ -43,7 +43,8 @@ func (s suite) problems(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored, err := own.StoreProblem(ctx, p)
-	if want := (job.ProblemHead{Digest: sha(string(canonical)), Name: p.Name, Tests: 2, Bytes: int64(len(canonical)), CreatedAt: stored.CreatedAt, Form: stored.Form}); err != nil || cmp.Diff(want, stored) != "" {
+	two := 2.0
+	if want := (job.ProblemHead{Digest: sha(string(canonical)), Name: p.Name, Tests: 2, Bytes: int64(len(canonical)), CreatedAt: stored.CreatedAt, MaxScore: &two, Starts: map[string]bool{"python": true}, Form: stored.Form}); err != nil || cmp.Diff(want, stored) != "" {
 		t.Fatalf("got %v: %s", err, cmp.Diff(want, stored))
 	}
 	if again, err := own.StoreProblem(ctx, p); err != nil || cmp.Diff(stored, again) != "" {
@@ -107,7 +108,7 @@ func (s suite) problemSubmissions(t *testing.T, digest string) {
 		"no runtime":             {job.Spec{Problem: digest, Source: "1"}, "runtime", "is missing"},
 		"no source":              {job.Spec{Problem: digest, Runtime: "bash"}, "source", "is empty"},
 		"large":                  {job.Spec{Problem: digest, Runtime: "bash", Source: strings.Repeat("x", 1025)}, "source", "is too large"},
-		"another entrypoint":     {job.Spec{Problem: digest, Runtime: "python", Source: "1", Entrypoint: "solution.py"}, "entrypoint", "is not that of the problem"},
+		"another entrypoint":     {job.Spec{Problem: digest, Runtime: "python", Files: []job.File{{Name: "solution.py"}, {Name: "more.py"}}, Entrypoint: "solution.py"}, "entrypoint", "is not that of the problem"},
 		"source beside a file":   {job.Spec{Problem: digest, Runtime: "python", Source: "1", Files: []job.File{{Name: "solution.py", Content: "1"}}}, "files[0].name", "can't be beside source"},
 		"standard input":         {job.Spec{Problem: digest, Runtime: "python", Source: "1", Stdin: "1"}, "stdin", "can't be together with tests"},
 		"streamed":               {job.Spec{Problem: digest, Runtime: "python", Source: "1", Stream: true}, "stream", "can't be together with tests"},

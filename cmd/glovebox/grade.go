@@ -77,7 +77,8 @@ The formats gradescope and exercism are those platforms' results.json, on one SU
 Glovebox or the judge failed, nothing is printed in them: that is nobody's score.
 
 Exit codes: 0 every submission was accepted, 1 some were not, 2 the problem can't be read, or
-has what can't be judged yet, 3 Glovebox or the judge failed at some.`,
+has what can't be judged yet, or no SUBMISSION is taken, 3 some were not judged: Glovebox or the
+judge failed, or they are not taken, as they are too large or in a language that is not allowed.`,
 		Example: `  glovebox grade --problem sum solution.py
   glovebox grade --problem sum --format junit submissions/*.py > report.xml
   glovebox grade --problem sum --format gradescope solution.py > results.json

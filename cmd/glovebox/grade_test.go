@@ -61,6 +61,8 @@ func judged(spec job.Spec, r *job.Result) error {
 			v = job.TestTimedOut
 		case word == "wrong" && strings.HasPrefix(spec.Tests[i].Name, "secret"):
 			v = job.WrongAnswer
+		case word == "easy" && strings.HasPrefix(spec.Tests[i].Name, "secret/hard"):
+			v = job.WrongAnswer
 		case word == "unjudged":
 			v = job.JudgeError
 		case word == "crash":

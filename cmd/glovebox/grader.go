@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,8 @@ type grader struct {
 	jobs     *producer.Client
 	problem  *kattis.Problem
 	runtimes []producer.Runtime
-	runtime  string // --runtime
-	stored   string // the digest of a stored problem, in place of problem
+	runtime  string           // --runtime
+	stored   *job.ProblemHead // in place of problem
 	// validator is the runtime of the problem's own validator; "" if it has none.
 	validator string
 	uploads   map[string]string // the tests' data that are not in the jobs themselves
@@ -124,6 +125,16 @@ func (g *grader) findRuntime(p kattis.Program) (string, error) {
 	return g.runtimeFor(p.Language)
 }
 
+// ownName is the name of a runtime that an alias is of.
+func (g *grader) ownName(runtime string) string {
+	for _, r := range g.runtimes {
+		if slices.Contains(r.Aliases, runtime) {
+			return r.Name
+		}
+	}
+	return runtime
+}
+
 // runtimeFor chooses the runtime for a language, by its code in the package format.
 func (g *grader) runtimeFor(language string) (string, error) {
 	var names []string
@@ -141,30 +152,31 @@ func (g *grader) runtimeFor(language string) (string, error) {
 }
 
 // judge runs the attempts side by side, as far as workers are free, and waits for their end. One that
-// can't be run says why.
+// can't be run says why. Where the API refuses every one, the fault is no single submission's: judge returns it.
 func (g *grader) judge(ctx context.Context, attempts []*attempt) error {
 	bar := g.progress("graded", len(attempts))
 	defer bar.end()
-	patience := newPatience()
+	refused := 0
+	var first error
 	for _, t := range attempts {
 		spec, err := g.spec(t)
 		if err != nil {
 			t.why = err.Error()
 			continue
 		}
-		for {
-			j, err := g.jobs.Submit(ctx, spec)
-			if err == nil {
-				t.id, patience = j.ID, newPatience()
-				break
-			}
-			if job.CodeOf(err) == job.CodeInvalid {
-				return fmt.Errorf("%s: %w", t.name, err)
-			}
-			if err := patience.wait(ctx, err); err != nil {
-				return g.giveUp(ctx, attempts, err)
-			}
+		err = g.submit(ctx, t, spec)
+		if code := job.CodeOf(err); code == job.CodeInvalid || code == job.CodeTooLarge {
+			t.why = err.Error()
+			first = cmp.Or(first, fmt.Errorf("%s: %w", t.name, err))
+			refused++
+			continue
 		}
+		if err != nil {
+			return g.giveUp(ctx, attempts, err)
+		}
+	}
+	if first != nil && refused == len(attempts) {
+		return g.giveUp(ctx, attempts, first)
 	}
 	for i, t := range attempts {
 		if t.id != "" {
@@ -179,14 +191,29 @@ func (g *grader) judge(ctx context.Context, attempts []*attempt) error {
 	return nil
 }
 
+// submit bears with quotas that are full, and with an API that is away for a while.
+func (g *grader) submit(ctx context.Context, t *attempt, spec job.Spec) error {
+	patience := newPatience()
+	for {
+		j, err := g.jobs.Submit(ctx, spec)
+		if err == nil {
+			t.id = j.ID
+			return nil
+		}
+		if err := patience.wait(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
 func (g *grader) spec(t *attempt) (job.Spec, error) {
 	var err error
 	if t.program.Runtime, err = g.findRuntime(t.program); err != nil {
 		return job.Spec{}, err
 	}
-	if g.stored != "" {
-		spec, err := t.program.Submission()
-		spec.Problem = g.stored
+	if g.stored != nil {
+		spec, err := t.program.Submission(g.stored.StartsIn(g.ownName(t.program.Runtime)))
+		spec.Problem = g.stored.Digest
 		return spec, err
 	}
 	t.run.Uploads, t.run.Validator = g.uploads, g.validator
@@ -253,6 +280,9 @@ func (g *grader) derive(lower []*attempt) time.Duration {
 	var slowest time.Duration
 	from := ""
 	for _, t := range lower {
+		if t.why != "" {
+			fmt.Fprintf(g.stderr, "%s is left out of that: %s\n", t.name, t.why)
+		}
 		for _, e := range t.expect {
 			if at, took := g.slowest(t, e); e.Lower && took >= slowest && at != "" {
 				slowest, from = took, fmt.Sprintf("%s took %s on %s", t.name, milliseconds(took.Milliseconds()), at)

@@ -35,7 +35,10 @@ func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []str
 		return err
 	}
 	return a.withJobs(func(jobs *producer.Client) error {
-		g := &grader{app: a, jobs: jobs, runtime: o.runtime, stored: o.problem}
+		g := &grader{app: a, jobs: jobs, runtime: o.runtime}
+		if g.stored, err = headOf(ctx, jobs, o.problem); err != nil {
+			return err
+		}
 		if g.runtimes, err = jobs.Runtimes(ctx); err != nil {
 			return err
 		}
@@ -50,6 +53,9 @@ func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []str
 			return err
 		}
 		report := gradeReport{Problem: o.problem}
+		if g.stored.Scoring {
+			report.MaxScore = g.stored.MaxScore
+		}
 		for _, t := range attempts {
 			report.Submissions = append(report.Submissions, gradedOf(t))
 		}
@@ -58,4 +64,22 @@ func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []str
 		}
 		return report.exit()
 	})
+}
+
+// headOf returns what the API says of a stored problem. One that is not there has its digest alone: the API refuses what names it.
+func headOf(ctx context.Context, problems *producer.Client, digest string) (*job.ProblemHead, error) {
+	list, err := problems.ListProblems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, head := range list {
+		if head.Digest != digest {
+			continue
+		}
+		if head.MaxScore == nil { // no scores would be wrong ones
+			return nil, &failure{code: exitGlovebox, err: errors.New("the API doesn't say whether the problem has scores: it is of an earlier version, or can't read the problem just now")}
+		}
+		return &head, nil
+	}
+	return &job.ProblemHead{Digest: digest}, nil
 }

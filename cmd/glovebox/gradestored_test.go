@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -18,10 +20,7 @@ func TestGradeStored(t *testing.T) {
 	b := newBatchTest(t)
 	b.judges()
 	dir := b.problem(small(map[string]string{".timelimit": "1"}))
-	digest, stderr, code := b.glovebox("", "problem", "upload", dir)
-	if digest = strings.TrimSpace(digest); code != exitOK || !job.IsSHA256(digest) {
-		t.Fatalf("got %q, exit code %d: %s", digest, code, stderr)
-	}
+	digest := b.upload(dir)
 	good, wrong := b.file("good.py", "#good"), b.file("wrong.py", "#wrong")
 	folder := filepath.Join(filepath.Dir(good), "folder")
 	for name, text := range map[string]string{"main.py": "#good", "more.py": "x = 1"} {
@@ -67,6 +66,97 @@ func TestGradeStored(t *testing.T) {
 	} {
 		if _, stderr, code := b.glovebox("", tt.args...); code != exitUsage || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%s: got exit code %d, %s; want 2, %q", tt.name, code, stderr, tt.want)
+		}
+	}
+}
+
+// TestGradeStoredScores: by its digest, a scoring problem gives the points that it gives as a folder, on every platform.
+func TestGradeStoredScores(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(map[string]string{
+		"problem.yaml": "problem_format_version: 2025-09\nname: Adding\ntype: scoring\n", ".timelimit": "1",
+		"data/sample/1.in": "1 2\n", "data/sample/1.ans": "3\n",
+		"data/secret/easy/1.in": "1 2\n", "data/secret/easy/1.ans": "3\n", "data/secret/easy/test_group.yaml": "max_score: 40\nscore_aggregation: sum\n",
+		"data/secret/hard/1.in": "1 2\n", "data/secret/hard/1.ans": "3\n", "data/secret/hard/test_group.yaml": "max_score: 60\nscore_aggregation: sum\n",
+	})
+	digest := b.upload(dir)
+	good, wrong, half, nonsense := b.file("good.py", "#good"), b.file("wrong.py", "#wrong"), b.file("easy.py", "#easy"), b.file("nonsense.py", "#nonsense")
+	for _, args := range [][]string{
+		{"--format", "gradescope", good},
+		{"--format", "gradescope", half},
+		{"--format", "gradescope", nonsense},
+		{good, wrong, half, nonsense},
+		{half},
+	} {
+		folder, _, code := b.glovebox("", append([]string{"grade", "--problem", dir}, args...)...)
+		stored, stderr, storedCode := b.glovebox("", append([]string{"grade", "--problem", digest}, args...)...)
+		if diff := cmp.Diff(folder, stored); diff != "" || code != storedCode {
+			t.Errorf("%v: exit code %d, by digest %d: %s%s", args, code, storedCode, stderr, diff)
+		}
+	}
+	stdout, _, _ := b.glovebox("", "grade", "--problem", digest, "--format", "gradescope", half)
+	contains(t, "easy alone", stdout, `"score": 40,`)
+	stdout, _, _ = b.glovebox("", "grade", "--problem", digest, "--json", half)
+	var report gradeReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.MaxScore == nil || *report.MaxScore != 100 {
+		t.Errorf("got %s, %v, want a max_score of 100", stdout, err)
+	}
+}
+
+// TestGradeStoredRefused: a submission that the API refuses is not judged, as by the problem's folder, and the others are.
+func TestGradeStoredRefused(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(small(map[string]string{
+		"problem.yaml": "problem_format_version: 2025-09\nname: Adding\ntype: pass-fail\nlanguages: [python3]\n", ".timelimit": "1",
+	}))
+	digest := b.upload(dir)
+	good, big, shell := b.file("good.py", "#good"), b.file("big.py", "#good\n"+strings.Repeat("#", 200<<10)), b.file("shell.sh", "#good")
+	for _, problem := range []string{dir, digest} {
+		stdout, stderr, code := b.glovebox("", "grade", "--problem", problem, big, good, shell)
+		if code != exitGlovebox {
+			t.Errorf("got exit code %d, want %d; it said:\n%s", code, exitGlovebox, stderr)
+		}
+		contains(t, problem, stdout, `big.py +not judged`, `good.py +accepted +3 / 3 tests`, `shell.sh +not judged`)
+	}
+	stdout, _, _ := b.glovebox("", "grade", "--problem", digest, "--json", big, good)
+	contains(t, "why", stdout, `"error": "source: is too large`)
+	// Where none is taken, there is nothing to report on.
+	if stdout, stderr, code := b.glovebox("", "grade", "--problem", digest, big, shell); code != exitUsage || stdout != "" || !strings.Contains(stderr, "source: is too large") {
+		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// upload stores a problem.
+func (b *batchTest) upload(dir string) (digest string) {
+	b.t.Helper()
+	stdout, stderr, code := b.glovebox("", "problem", "upload", dir)
+	if digest = strings.TrimSpace(stdout); code != exitOK || !job.IsSHA256(digest) {
+		b.t.Fatalf("upload: got %q, exit code %d: %s", digest, code, stderr)
+	}
+	return digest
+}
+
+// TestGradeStoredDriver: where the problem has what is started, programs of any form are graded, as by its folder.
+func TestGradeStoredDriver(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(small(map[string]string{".timelimit": "1", "include/python3/main.py": "#good\nimport solution\n"}))
+	digest := b.upload(dir)
+	folders := b.problem(map[string]string{"py/solution.py": "#good", "py/util.py": "#good"}) // no problem, but a folder
+	latin := b.file("latin.py", "#good\n# caf\xe9\n")
+	good := b.file("solution.py", "#good")
+	stdout, stderr, code := b.glovebox("", "grade", "--problem", digest, good, latin, filepath.Join(folders, "py"))
+	if code != exitOK {
+		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
+	}
+	for _, program := range []string{good, latin} {
+		if stdout, stderr, code := b.glovebox("", "submit", "--runtime", "python", "--problem", digest, program); code != exitOK {
+			t.Errorf("submit %s: got exit code %d, %s%s", program, code, stdout, stderr)
 		}
 	}
 }

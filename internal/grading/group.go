@@ -26,7 +26,7 @@ func newTree(tests []job.Test, groups []job.Group) *node {
 		rules[g.Name] = g
 	}
 	onReject := "break"
-	if scores(tests, groups) {
+	if Scoring(tests, groups) {
 		onReject = "continue"
 	}
 	nodes := map[string]*node{}
@@ -62,8 +62,8 @@ func newTree(tests []job.Test, groups []job.Group) *node {
 	return root
 }
 
-// scores reports whether the job is about points, not about all or nothing.
-func scores(tests []job.Test, groups []job.Group) bool {
+// Scoring reports whether the job is about points, not about all or nothing.
+func Scoring(tests []job.Test, groups []job.Group) bool {
 	for _, t := range tests {
 		if t.Points != nil {
 			return true

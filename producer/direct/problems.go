@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/glovebox-run/glovebox/internal/grading"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -35,10 +36,47 @@ func (c *Client) StoreProblem(ctx context.Context, p job.Problem) (job.ProblemHe
 	if head.Form, err = c.PutUpload(ctx, append(canonical, '\n')); err != nil {
 		return head, err
 	}
+	if err := describe(&head, p); err != nil {
+		return head, err
+	}
 	head, err = c.records.SetProblem(ctx, c.tenant, head, append(p.Uploads(), head.Form))
+	if err == nil {
+		err = describe(&head, p) // one that was there may lack it
+	}
 	var missing *record.MissingUpload
 	if errors.As(err, &missing) { // it was there a moment ago
 		err = &job.Error{Code: job.CodeUnavailable, Message: fmt.Sprintf("the upload %s is being deleted: try again in a moment", missing.SHA256)}
+	}
+	return head, err
+}
+
+// describe notes in a problem's head what a client has to know to grade by it, and can't read: the problem itself shows hidden tests.
+func describe(head *job.ProblemHead, p job.Problem) error {
+	judgement, err := grading.NewJudgement(p.Tests, p.Groups)
+	if err != nil {
+		return err
+	}
+	most := judgement.Whole().MaxScore
+	head.Scoring, head.MaxScore, head.Starts = grading.Scoring(p.Tests, p.Groups), &most, nil
+	for runtime, include := range p.Include {
+		if head.Starts == nil {
+			head.Starts = map[string]bool{}
+		}
+		head.Starts[runtime] = include.Entrypoint != "" || include.Commands != nil
+	}
+	return nil
+}
+
+// described returns the head of a problem that was stored before heads were described, with what is in the problem.
+func (c *Client) described(ctx context.Context, head job.ProblemHead) (job.ProblemHead, error) {
+	done, err := c.takeProblem(ctx, head.Bytes)
+	if err != nil {
+		return head, err
+	}
+	defer done()
+	p, err := c.readProblem(ctx, head)
+	if err == nil {
+		err = describe(&head, p)
 	}
 	return head, err
 }
@@ -134,6 +172,9 @@ func (c *Client) Problem(ctx context.Context, digest string) (job.StoredProblem,
 		return job.StoredProblem{}, err
 	}
 	p, err := c.readProblem(ctx, head)
+	if err == nil {
+		err = describe(&head, p)
+	}
 	return job.StoredProblem{ProblemHead: head, Problem: p}, err
 }
 
@@ -147,7 +188,19 @@ func (c *Client) problemHead(ctx context.Context, digest string) (job.ProblemHea
 
 // ListProblems is [producer.Problems.ListProblems].
 func (c *Client) ListProblems(ctx context.Context) ([]job.ProblemHead, error) {
-	return c.records.Problems(ctx, c.tenant)
+	list, err := c.records.Problems(ctx, c.tenant)
+	if err != nil {
+		return nil, err
+	}
+	for i, head := range list {
+		if head.MaxScore != nil {
+			continue
+		}
+		if described, err := c.described(ctx, head); err == nil { // else it is listed all the same, so that it can be deleted
+			list[i] = described
+		}
+	}
+	return list, nil
 }
 
 // DeleteProblem is [producer.Problems.DeleteProblem].

@@ -2,12 +2,15 @@ package direct_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
@@ -124,6 +127,53 @@ func TestNoJobReadsAProblem(t *testing.T) {
 	text, err := job.Marshal(head)
 	if err != nil || strings.Contains(string(text), head.Form) || head.Form == "" {
 		t.Errorf("got %s, %v, want nothing of %q", text, err, head.Form)
+	}
+}
+
+// TestProblemOfBefore: what a list says of a problem that was stored before it said that, is in the problem.
+func TestProblemOfBefore(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	points := 40.0
+	for name, p := range map[string]job.Problem{
+		"scores": {Tests: []job.Test{{Name: "1", Answer: "1", Points: &points}, {Name: "2", Answer: "2", Points: &points}}},
+		"driver": {Tests: []job.Test{{Name: "1", Answer: "1"}}, Include: map[string]job.Include{
+			"python": {Files: []job.File{{Name: "main.py", Content: "1"}}, Entrypoint: "main.py"}, "bash": {Files: []job.File{{Name: "in", Content: "1"}}},
+			job.DefaultInclude: {Commands: &job.Commands{Run: "true"}},
+		}},
+	} {
+		head, err := w.Client.StoreProblem(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case name == "scores" && (!head.Scoring || *head.MaxScore != 80 || head.StartsIn("python")):
+			t.Errorf("%s: got %+v", name, head)
+		case name == "driver" && (head.Scoring || *head.MaxScore != 1 || !head.StartsIn("python") || head.StartsIn("bash") || !head.StartsIn("cobol")):
+			t.Errorf("%s: got %+v", name, head)
+		}
+		before := head
+		before.Scoring, before.MaxScore, before.Starts = false, nil, nil
+		text, err := json.Marshal(struct {
+			job.ProblemHead
+			Form string `json:"form"`
+		}{before, before.Form})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Raw.HSet(t.Context(), "gb:{default}:problems", head.Digest, text).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := w.Client.ListProblems(t.Context()); err != nil || cmp.Diff([]job.ProblemHead{head}, list) != "" {
+			t.Errorf("%s: got %v: %s", name, err, cmp.Diff([]job.ProblemHead{head}, list))
+		}
+		if again, err := w.Client.StoreProblem(t.Context(), p); err != nil || cmp.Diff(head, again) != "" {
+			t.Errorf("%s: got %v: %s", name, err, cmp.Diff(head, again))
+		}
+		if err := w.Client.DeleteProblem(t.Context(), head.Digest); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

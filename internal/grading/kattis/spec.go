@@ -66,13 +66,16 @@ func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
 }
 
 // Submission is the program as a job that a stored problem grades. A single file that is text is its source, which the
-// problem may give another name.
-func (p Program) Submission() (job.Spec, error) {
+// problem may give another name. starts says that the problem itself has what is compiled and started: then the program doesn't say it.
+func (p Program) Submission(starts bool) (job.Spec, error) {
 	if len(p.Files) == 1 && p.Files[0].Content != "" {
-		return job.Spec{Runtime: p.Runtime, Source: p.Files[0].Content}, nil
+		return job.Spec{Runtime: p.Runtime, Source: p.Files[0].Content, Entrypoint: p.Files[0].Name}, nil
 	}
 	anything := Problem{Limits: Limits{CodeKB: mostMB << 10}} // the problem's own limit is the API's to apply
 	files, entrypoint, commands, err := anything.assemble(p)
+	if starts {
+		entrypoint, commands = "", nil
+	}
 	return job.Spec{Runtime: p.Runtime, Files: files, Entrypoint: entrypoint, Commands: commands}, err
 }
 

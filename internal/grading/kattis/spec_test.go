@@ -165,3 +165,29 @@ func TestTestFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestSubmission: a program for a stored problem keeps the names of its files, and says nothing of what the problem says itself.
+func TestSubmission(t *testing.T) {
+	t.Parallel()
+	latin := job.File{Name: "latin.py", ContentBase64: "6Q=="}
+	sum, util := job.File{Name: "sum.cpp", Content: "1"}, job.File{Name: "util.cpp", Content: "2"}
+	for _, tt := range []struct {
+		name    string
+		program Program
+		starts  bool
+		want    job.Spec
+	}{
+		{"text", Program{Language: "java", Files: []job.File{{Name: "Sum.java", Content: "1"}}}, false, job.Spec{Source: "1", Entrypoint: "Sum.java"}},
+		{"bytes", Program{Language: "python3", Files: []job.File{latin}}, false, job.Spec{Files: []job.File{latin}, Entrypoint: "latin.py"}},
+		{"bytes, and a driver", Program{Language: "python3", Files: []job.File{latin}}, true, job.Spec{Files: []job.File{latin}}},
+		{"folder", Program{Language: "cpp", Files: []job.File{sum, util}}, false, job.Spec{
+			Files: []job.File{sum, util}, Entrypoint: "sum.cpp", Commands: &job.Commands{Compile: "g++ -O2 -o /tmp/main sum.cpp util.cpp -lm", Run: `/tmp/main "$@"`},
+		}},
+		{"folder, and a grader", Program{Language: "cpp", Files: []job.File{sum, util}}, true, job.Spec{Files: []job.File{sum, util}}},
+	} {
+		got, err := tt.program.Submission(tt.starts)
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, %s", tt.name, err, diff)
+		}
+	}
+}
