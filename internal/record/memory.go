@@ -36,7 +36,7 @@ const (
 	problemCost  = 1024 // with its head, which has a name of up to 200 bytes
 	pinCost      = 160  // an upload that a problem has
 	gradedCost   = 256  // that a problem graded a job
-	keyCost      = 768 
+	keyCost      = 768  // also how a callback's host does
 	deliveryCost = 1024 // what a pending delivery takes besides: its outbox entry and task
 )
 

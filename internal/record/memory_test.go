@@ -233,6 +233,14 @@ func TestMemoryIsCounted(t *testing.T) {
 			}
 			s.fails(t, did)
 		},
+		"hosts of callbacks": func(t *testing.T, s *Store, i int) {
+			url := fmt.Sprintf("https://r%d.example.com/", i)
+			j := endedWith(t, s, "default", url)
+			s.fails(t, DeliveryID(j.ID, job.EventCompleted, url))
+			if err := errors.Join(s.Purge(t.Context(), j.ID), s.Purged(t.Context(), j.ID)); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"batch of rejected":  func(t *testing.T, s *Store, i int) { s.rejected(t, fmt.Sprint(i), 1+i%job.MaxBatchErrors, long) },
 		"batches of one job": func(t *testing.T, s *Store, _ int) { s.newBatch(t, 1) },
 		"batch": func(t *testing.T, s *Store, i int) {

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -236,5 +237,74 @@ func TestTestsKeepToTheQuota(t *testing.T) {
 	}
 	if again := fill(); again != made {
 		t.Errorf("a day later %d tests were made, want %d", again, made)
+	}
+}
+
+// A host that callbacks went to leaves nothing behind where the last succeeded, and counts as long as it is remembered where it failed.
+func TestHostsOfCallbacksCount(t *testing.T) {
+	t.Parallel()
+	w := newEndpointWorld(t)
+	if err := w.DeleteEndpoint(t.Context(), "default", w.e.ID); err != nil {
+		t.Fatal(err)
+	}
+	lanes := func() int { return len(w.rdb.Keys(t.Context(), script.Key("default", "lane:*")).Val()) }
+	callback := func(host string) (id, did string) {
+		url := "https://" + host + "/hook"
+		j := endedWith(t, w.Store, "default", url)
+		return j.ID, DeliveryID(j.ID, job.EventCompleted, url)
+	}
+	purge := func(id string) {
+		t.Helper()
+		if err := errors.Join(w.Purge(t.Context(), id), w.Purged(t.Context(), id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, did := callback("r1.example.com")
+	w.attempt(t, did, Delivered, 0)
+	purge(id)
+	if n, counted := lanes(), w.recorded(t); n != 0 || counted != 0 {
+		t.Errorf("after a success there are %d keys of lanes, %d bytes are counted; want none", n, counted)
+	}
+
+	// What is under way beside it keeps the window, which counts, whatever becomes of that.
+	id, did = callback("r1.example.com")
+	other, flies := callback("R1.example.com")
+	d, err := w.take(t, did)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.take(t, flies); !errors.Is(err, ErrNotDue) {
+		t.Fatalf("got %v, want it to wait", err)
+	}
+	w.note(t, d, Delivered, 0)
+	purge(id)
+	purge(other)
+	if n, counted := lanes(), w.recorded(t); n != 1 || counted != keyCost {
+		t.Errorf("after one that was purged there are %d keys of lanes, %d bytes are counted; want one, %d", n, counted, keyCost)
+	}
+	id, did = callback("r1.example.com")
+	w.attempt(t, did, Exhausted, 0)
+	purge(id)
+	if n, counted := lanes(), w.recorded(t); n != 1 || counted != keyCost {
+		t.Errorf("after a failure there are %d keys of lanes, %d bytes are counted; want one, %d", n, counted, keyCost)
+	}
+	id, did = callback("r1.example.com")
+	w.attempt(t, did, Delivered, 0)
+	purge(id)
+	if n, counted := lanes(), w.recorded(t); n != 0 || counted != 0 {
+		t.Errorf("once it is back there are %d keys of lanes, %d bytes are counted; want none", n, counted)
+	}
+
+	for i := range 10 {
+		id, did = callback(fmt.Sprintf("r%d.%s.example.com", i, strings.Repeat("x", 50)))
+		w.attempt(t, did, Exhausted, 0)
+		purge(id)
+	}
+	if n, counted := lanes(), w.recorded(t); n != 10 || counted != 10*keyCost {
+		t.Errorf("after ten hosts that failed there are %d keys of lanes, %d bytes are counted", n, counted)
+	}
+	w.now = w.now.Add(laneLife)
+	if counted := w.drained(t); counted != 0 {
+		t.Errorf("two days later %d bytes are counted", counted)
 	}
 }
