@@ -164,8 +164,9 @@ const commands = "ping select info time wait eval evalsha " +
 	"xadd xrange xrevrange xdel xlen"
 
 // apiCommands are those of the api besides: pipelines need their scripts loaded, asynq's
-// inspector asks how large a queue is, and a delivery that is asked for again is kept until it is done.
-const apiCommands = "script|load memory|usage persist"
+// inspector asks how large a queue is, a delivery that is asked for again is kept until it is done, and an upload
+// is looked for in all problems.
+const apiCommands = "script|load memory|usage persist sdiff"
 
 // channels are what each role may publish on, and subscribe to.
 var channels = map[Role]struct{ publish, subscribe string }{
