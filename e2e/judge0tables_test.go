@@ -137,6 +137,7 @@ func judge0Requests(t *testing.T) (list []exchange) {
 		{"POST", "/submissions", object{"language_id": 89, "source_code": "x", "additional_files": zipped(t, "run", "true")}, 422, `{"source_code":["must be blank"]}`},
 		{"POST", "/submissions", object{"language_id": 89, "additional_files": zipped(t, "main", "true")}, 422, `{"additional_files":["has no file run or run.sh"]}`},
 		{"POST", "/submissions?wait=true&fields=x", hello, 400, `{"error":"invalid fields: [x]"}`},
+		{"POST", "/submissions?fields=x", hello, 400, `{"error":"invalid fields: [x]"}`},
 		{"GET", "/submissions/{token}?fields=status,y,z", nil, 400, `{"error":"invalid fields: [y, z]"}`},
 		{"GET", "/submissions/00000000-0000-4000-8000-000000000000", nil, 404, ""},
 		{"GET", "/submissions/..%2f..%2fv1%2fjobs", nil, 404, ""},

@@ -28,7 +28,8 @@ type Endpoints interface {
 	// RotateEndpointSecret is RotateWebhookSecret for what signs messages to it.
 	RotateEndpointSecret(ctx context.Context, id string, keep time.Duration) ([]WebhookSecret, error)
 	// TestEndpoint posts a message to it that is a test, at once and once, and returns the
-	// delivery, which GetDelivery tells more of.
+	// delivery, which GetDelivery tells more of. It fails with a *job.Error of
+	// code quota_exceeded where the tenant's records have no room for that.
 	TestEndpoint(ctx context.Context, id string) (Delivery, error)
 	// EndpointAttempts lists attempts at deliveries to it, the newest first.
 	EndpointAttempts(ctx context.Context, id string, o AttemptOptions) (AttemptPage, error)

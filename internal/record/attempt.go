@@ -237,20 +237,33 @@ const (
 )
 
 // FanOut makes of an event a delivery to each of these endpoints. The event is gone then. A delivery whose
-// endpoint has no room waits, as in [Store.TakeDelivery].
+// endpoint has no room waits, as in [Store.TakeDelivery]. News is not told beyond the tenant's quota bytes_recorded.
 func (s *Store) FanOut(ctx context.Context, event Delivery, endpoints []string, p Pace) error {
 	rest := make([]any, 0, 2*len(endpoints))
 	for _, id := range endpoints {
 		rest = append(rest, DeliveryID(event.Subject(), event.Event, id), id)
 	}
+	most := int64(0)
+	if event.News != "" {
+		terms, err := s.terms(ctx, event.Tenant)
+		if err != nil {
+			return fmt.Errorf("make deliveries of event: %w", err)
+		}
+		most = s.mostRecorded(terms)
+	}
 	now := s.now()
-	answer, err := fanOutScript.Run(ctx, s.rdb, event.Tenant, script.Args{"id": event.ID, "now": now, "most": p.Most, "again": now.Add(waitCheck)}, rest...).Slice()
+	answer, err := fanOutScript.Run(ctx, s.rdb, event.Tenant, script.Args{
+		"id": event.ID, "now": now, "most": p.Most, "again": now.Add(waitCheck), "expires_by": now.Add(s.retention), "most_recorded": most,
+	}, rest...).Slice()
 	if err != nil {
 		return fmt.Errorf("make deliveries of event: %w", err)
 	}
 	made, _ := answer[0].(string)
 	s.enqueueFirstDelivery(ctx, event.Tenant, made)
 	s.enqueueDeliveries(ctx, event.Tenant, answer[1])
+	if refused := wholeNumber(answer[2]); refused > 0 {
+		s.log.Info("endpoints are not told of news, as the tenant's quota bytes_recorded is full", "tenant", event.Tenant, "event", event.Event, "endpoints", refused)
+	}
 	return nil
 }
 

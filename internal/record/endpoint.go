@@ -188,21 +188,28 @@ func (s *Store) runSetEndpoint(ctx context.Context, tenant, id, before, after st
 	return nil
 }
 
-// TestEndpoint makes a delivery to an endpoint that is a test, and returns its id.
+// TestEndpoint makes a delivery to an endpoint that is a test, and returns its id. It fails with job.ErrNoEndpoint, or with
+// a *job.Error of code quota_exceeded where the tenant's records have no room for it.
 func (s *Store) TestEndpoint(ctx context.Context, tenant, id string) (string, error) {
 	if of, ok := job.TenantOfEndpoint(id); !ok || of != tenant {
 		return "", job.ErrNoEndpoint
 	}
-	now := s.now()
+	terms, err := s.terms(ctx, tenant)
+	if err != nil {
+		return "", fmt.Errorf("test endpoint: %w", err)
+	}
+	most, now := s.mostRecorded(terms), s.now()
 	did := DeliveryID(job.NewID(tenant), job.EventEndpointTest, id)
 	made, err := testEndpointScript.Run(ctx, s.rdb, tenant, script.Args{
-		"id": did, "endpoint": id, "event": job.EventEndpointTest, "now": now, "expires": now.Add(testLife),
+		"id": did, "endpoint": id, "event": job.EventEndpointTest, "now": now, "expires": now.Add(testLife), "most_recorded": most,
 	}).Text()
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("test endpoint: %w", err)
 	case made == "missing":
 		return "", job.ErrNoEndpoint
+	case made == "bytes_recorded":
+		return "", overRecorded(most)
 	}
 	s.enqueueFirstDelivery(ctx, tenant, made)
 	return did, nil

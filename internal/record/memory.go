@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -34,9 +36,12 @@ const (
 	problemCost  = 1024 // with its head, which has a name of up to 200 bytes
 	pinCost      = 160  // an upload that a problem has
 	gradedCost   = 256  // that a problem graded a job
-	keyCost      = 768
+	keyCost      = 768  // also how a callback's host does
 	deliveryCost = 1024 // what a pending delivery takes besides: its outbox entry and task
 )
+
+// deliveryCheck is when a delivery is looked at again that counts and whose time is over: one that is pending stays.
+const deliveryCheck = time.Minute
 
 // DefaultRecordBytes is the quota bytes_recorded of tenants whose terms name none.
 const DefaultRecordBytes = 1 << 30
@@ -64,17 +69,19 @@ func (s *Store) mostRecorded(t job.Terms) int64 {
 	return s.recordBytes
 }
 
+func lastingDeliveriesKey(tenant string) string { return script.Key(tenant, "lasting:deliveries") }
+
 // countRecorded asks what the tenant's records take. The number is there once the
 // pipeline was executed.
 func (s *Store) countRecorded(ctx context.Context, pipe redis.Pipeliner, tenant string) func() (int64, error) {
 	bytes := pipe.Get(ctx, recordedKey(tenant))
-	keys, deliveries := pipe.ZCard(ctx, lastingKey(tenant)), pipe.ZCard(ctx, outboxKey(tenant))
+	keys, last, pending := pipe.ZCard(ctx, lastingKey(tenant)), pipe.ZCard(ctx, lastingDeliveriesKey(tenant)), pipe.ZCard(ctx, outboxKey(tenant))
 	return func() (int64, error) {
 		n, err := s.sum(bytes)
 		if err != nil {
 			return 0, fmt.Errorf("read bytes recorded of tenant %s: %w", tenant, err)
 		}
-		return n + keys.Val()*keyCost + deliveries.Val()*deliveryCost, nil
+		return n + keys.Val()*keyCost + last.Val()*endpointDeliveryCost + pending.Val()*deliveryCost, nil
 	}
 }
 

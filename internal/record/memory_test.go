@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
@@ -197,6 +199,48 @@ func TestMemoryIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"news for endpoints": func(t *testing.T, s *Store, i int) {
+			if i == 100_000 {
+				s.addEndpoints(t, 4)
+			}
+			endpoints, err := s.Endpoints(t.Context(), "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, event := s.endedSession(t)
+			var to []string
+			for _, e := range endpoints {
+				to = append(to, e.ID)
+			}
+			if err := s.FanOut(t.Context(), event, to, Pace{Most: 16}); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range to {
+				s.fails(t, DeliveryID(event.Subject(), event.Event, id))
+			}
+		},
+		"tests of endpoints": func(t *testing.T, s *Store, i int) {
+			if i == 100_000 {
+				s.addEndpoints(t, 1)
+			}
+			endpoints, err := s.Endpoints(t.Context(), "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			did, err := s.TestEndpoint(t.Context(), "default", endpoints[0].ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.fails(t, did)
+		},
+		"hosts of callbacks": func(t *testing.T, s *Store, i int) {
+			url := fmt.Sprintf("https://r%d.example.com/", i)
+			j := endedWith(t, s, "default", url)
+			s.fails(t, DeliveryID(j.ID, job.EventCompleted, url))
+			if err := errors.Join(s.Purge(t.Context(), j.ID), s.Purged(t.Context(), j.ID)); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"batch of rejected":  func(t *testing.T, s *Store, i int) { s.rejected(t, fmt.Sprint(i), 1+i%job.MaxBatchErrors, long) },
 		"batches of one job": func(t *testing.T, s *Store, _ int) { s.newBatch(t, 1) },
 		"batch": func(t *testing.T, s *Store, i int) {
@@ -220,6 +264,27 @@ func TestMemoryIsCounted(t *testing.T) {
 				t.Errorf("Redis uses %d bytes for each, %d are counted", used/n, counted/n)
 			}
 		})
+	}
+}
+
+// fails has the only attempt at a delivery fail in many words.
+func (s *Store) fails(t *testing.T, did string) {
+	t.Helper()
+	d, err := s.GetDelivery(t.Context(), "default", did)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pace := Pace{Most: 16, Pauses: []time.Duration{0}, Patience: time.Hour}
+	if d, err = s.TakeDelivery(t.Context(), "default", did, queue.Turn{Attempt: d.Attempt, Waits: d.Waits}, pace); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Attempted(t.Context(), d, Outcome{State: Exhausted, Status: 500, Problem: strings.Repeat("no", 50), Began: time.Now()}, pace); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []string{queue.Delivery, "normal"} { // tasks, as they are handled
+		if _, err := asynq.NewInspectorFromRedisClient(s.rdb).DeleteAllPendingTasks(of); err != nil && !strings.Contains(err.Error(), "does not exist") { // the error is of no kind
+			t.Fatal(err)
+		}
 	}
 }
 

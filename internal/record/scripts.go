@@ -109,6 +109,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"context_cost":           contextCost,
 	"delivery_cost":          deliveryCost,
 	"deliveries_in_line":     deliveriesInLine,
+	"delivery_check":         deliveryCheck,
 	"delivery_log":           deliveryLog,
 	"disable_after":          disableAfter,
 	"endpoint_delivery_cost": endpointDeliveryCost,

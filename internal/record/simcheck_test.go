@@ -113,6 +113,7 @@ func (w *world) look() {
 		w.lookAtJobs(d)
 		w.lookAtDeliveries(d)
 		w.lookAtBatches(d)
+		w.lookAtLanes(d)
 		w.lookAtKeys(d)
 	}
 }
@@ -280,6 +281,22 @@ func (w *world) lookAtBatches(d dump) {
 			w.fail("batch %s is not listed", id)
 		}
 	})
+}
+
+// lookAtLanes: how a callback's host does counts as long as it is remembered.
+func (w *world) lookAtLanes(d dump) {
+	const near = 10_000 // ms: the two expire by the clocks of two machines
+	for name := range d.hashes {
+		if _, counts := d.sets["lasting"][script.Key(d.tenant, name)]; strings.HasPrefix(name, "lane:") && !counts && d.ttl[name] > near {
+			w.fail("%s doesn't count", name)
+		}
+	}
+	for key, over := range d.sets["lasting"] {
+		name := strings.TrimPrefix(key, script.Key(d.tenant, ""))
+		if strings.HasPrefix(name, "lane:") && d.hashes[name] == nil && int64(over) > ms(w.now(0))+near {
+			w.fail("%s counts and is not there", name)
+		}
+	}
 }
 
 // Names of keys that hold entries of jobs, and go with the last of them.

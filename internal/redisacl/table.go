@@ -43,7 +43,8 @@ var keys = []Key{
 	{"gb:{*}:pools", "zset placement → ms of its last job", ReadWrite, None, "placements that the tenant's jobs and sessions have", "a day after the last; 16 at most"},
 	{"gb:{*}:recorded", "string", ReadWrite, ReadWrite, "bytes that records take: a start and an end change them", "a number, while it isn't 0"},
 	{"gb:{*}:queued", "string", ReadWrite, ReadWrite, "bytes that are queued: a start counts down", "a number, while it isn't 0"},
-	{"gb:{*}:lasting", "zset key → ms when its time is over", ReadWrite, Read, "idempotency keys and deliveries to hooks that last, which a quota counts", "as long as the last of them"},
+	{"gb:{*}:lasting", "zset key → ms when its time is over", ReadWrite, Read, "idempotency keys and deliveries to hooks that last, and how hosts of callbacks do, which a quota counts", "as long as the last of them"},
+	{"gb:{*}:lasting:deliveries", "zset delivery → ms when it is looked at again", ReadWrite, Read, "deliveries of news and tests, which a quota counts", "a day longer than the last of them"},
 	{"gb:{*}:outbox", "zset delivery → ms when it is due", ReadWrite, Write, "deliveries to make: an end adds one", "an entry as long as the delivery is pending"},
 	{"gb:{*}:later", "zset id → run_at, ms", ReadWrite, Write, "jobs whose run_at is to come: a start takes one out", "an entry until the time has come"},
 	{"gb:{*}:approvals", "zset id → ms when it is given up", ReadWrite, Write, "jobs that wait for approval: the end of a session takes its own out", "an entry as long as the job is held"},
@@ -80,7 +81,7 @@ var keys = []Key{
 	{"gb:{*}:webhook", "hash", ReadWrite, None, "which generations of the tenant's webhook secret sign", "for good, from the first rotation on"},
 	{"gb:{*}:endpoints", "hash id → JSON", ReadWrite, None, "endpoints", "until deleted; 32 at most"},
 	{"gb:{*}:wants", "set", ReadWrite, Read, "events that some endpoint wants: an end asks for its own", "as the endpoints"},
-	{"gb:{*}:lane:*", "hash; its :waiting and :flight zsets delivery → ms", ReadWrite, None, "how an endpoint does, or a callback's host; deliveries to it that wait, and those that are attempted", "an endpoint's until it is deleted, others 2 days after the last attempt"},
+	{"gb:{*}:lane:*", "hash; its :waiting and :flight zsets delivery → ms", ReadWrite, None, "how an endpoint does, or a callback's host; deliveries to it that wait, and those that are attempted", "an endpoint's until it is deleted, others until a success behind which nothing waits, or 2 days after the last attempt"},
 	{"gb:{*}:attempts:*", "stream", ReadWrite, None, "the last attempts at an endpoint", "until it is deleted; 500 entries of 1 KB at most"},
 	{"gb:{*}:failed:*", "zset delivery → ms when it failed", ReadWrite, None, "deliveries to an endpoint that failed", "the operator's retention after the last; 10,000 entries at most"},
 	{"gb:{*}:templates", "hash name → newest revision, bytes of all, ms", ReadWrite, None, "the list of templates", "until deleted; 100 at most"},
@@ -163,8 +164,9 @@ const commands = "ping select info time wait eval evalsha " +
 	"xadd xrange xrevrange xdel xlen"
 
 // apiCommands are those of the api besides: pipelines need their scripts loaded, asynq's
-// inspector asks how large a queue is, and a delivery that is asked for again is kept until it is done.
-const apiCommands = "script|load memory|usage persist"
+// inspector asks how large a queue is, a delivery that is asked for again is kept until it is done, and an upload
+// is looked for in all problems.
+const apiCommands = "script|load memory|usage persist sdiff"
 
 // channels are what each role may publish on, and subscribe to.
 var channels = map[Role]struct{ publish, subscribe string }{

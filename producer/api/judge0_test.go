@@ -84,6 +84,12 @@ func TestJudge0Faults(t *testing.T) {
 			t.Errorf("%s: got %d %.300s, want 422 and %s", name, a.status, a.body, tt.want)
 		}
 	}
+	for _, wait := range []string{"", "&wait=true"} {
+		a := w.do(t, http.MethodPost, "/judge0/submissions?fields=bogus"+wait, strings.NewReader(`{"language_id": 50, "source_code": "int main(void) {}"}`), "Content-Type: application/json")
+		if want := `{"error":"invalid fields: [bogus]"}`; a.status != http.StatusBadRequest || strings.TrimSpace(string(a.body)) != want {
+			t.Errorf("fields=bogus%s: got %d %.300s, want 400 and %s", wait, a.status, a.body, want)
+		}
+	}
 	page, err := w.Client.List(t.Context(), producer.ListOptions{})
 	if err != nil || len(page.Jobs) > 0 {
 		t.Errorf("got %d jobs, %v, want none", len(page.Jobs), err)

@@ -3,7 +3,6 @@
 -- @include memory
 -- @include delivery
 -- @include lane
--- @const endpoint_delivery_cost  what a delivery to an endpoint takes, bytes
 -- @arg endpoint  that is told
 -- @arg now       ms
 -- @arg again     when the sweeper looks for a delivery that waits, ms

@@ -1,5 +1,7 @@
--- deliver records what an attempt at a delivery came to, and how its endpoint does, and releases what waits for that.
+-- deliver records what an attempt at a delivery came to, and how its endpoint does, and releases what waits for that. How a
+-- callback's host does is forgotten once its last attempt has succeeded and nothing else is under way or waits, and counts else.
 -- @include lane
+-- @include memory
 -- @include delivery
 -- @const probe_interval     how often an endpoint that is disabled is tried, ms
 -- @const disable_after      how long nothing has to succeed for an endpoint to be disabled, ms
@@ -79,11 +81,19 @@ if known then
   call('ZREM', lane .. ':flight', id)
   if began ~= '' and held_state then
     if state == 'delivered' then succeeded() else failed() end
-    call('HSET', lane, 'last', now, 'status', status, 'error', problem)
-    if endpoint == '' then call('PEXPIRE', lane, lane_life) end
+    if endpoint ~= '' then call('HSET', lane, 'last', now, 'status', status, 'error', problem) end
   end
 end
 local released = known and release_lane(lane, now, most) or {}
+if endpoint == '' and began ~= '' and held_state then
+  if state == 'delivered' and call('EXISTS', lane .. ':flight', lane .. ':waiting') == 0 then
+    call('DEL', lane)
+    call('ZREM', lasting, lane)
+  else
+    call('PEXPIRE', lane, lane_life)
+    count_until(lasting, lane, now, now + lane_life, 0)
+  end
+end
 if not held_state then
   call('ZREM', outbox, id)
   return {'missing', '', released, told}

@@ -42,7 +42,7 @@ func create(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 	view, viewErr := viewOf(query)
 	wait := isTrue(query.Get("wait"))
-	if wait && viewErr != nil {
+	if viewErr != nil {
 		writeJSON(w, http.StatusBadRequest, faultOf(viewErr.Error()))
 		return
 	}

@@ -83,6 +83,7 @@ local function drop_deliveries(first, now)
       for _, r in ipairs(leave_lane(lane_of(endpoint, url), ARGV[i], now)) do released[#released + 1] = r end
     end
     call('ZREM', outbox, ARGV[i])
+    call('ZREM', t .. 'lasting:deliveries', ARGV[i])
   end
   return released
 end
