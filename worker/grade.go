@@ -25,7 +25,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 	program.Limits.CPUMS += cpuHeadroom(program.Limits)
 	var last sandbox.Outcome // of the last sandbox in which the program could be run
 	for lost := 0; ; {
-		given := g.given
+		given, before := g.given, g.usage
 		g.began = time.Time{} // a sandbox's start is no test's time
 		o, err := w.Sandboxes.Run(ctx, program, g)
 		if err == nil && o.Lost {
@@ -43,7 +43,9 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 		case o.Status != job.CompileFailed && g.given == given && g.wanted() >= 0: // it came to no test
 			o.Status, o.Compile = job.CompileFailed, &job.Compile{ExitCode: o.ExitCode, Output: g.unfit(program)}
 		}
-		if err != nil {
+		if err != nil { // canceled, say: what the sandboxes before used counts, too
+			o.Usage.WallMS, o.Usage.CPUMS = o.Usage.WallMS+before.WallMS, o.Usage.CPUMS+before.CPUMS
+			o.Usage.MemoryPeakBytes = max(o.Usage.MemoryPeakBytes, before.MemoryPeakBytes)
 			return nil, o, err
 		}
 		switch {

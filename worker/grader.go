@@ -247,7 +247,11 @@ func (g *grader) judge(ctx context.Context, o sandbox.TestOutcome) error {
 	if ended == "" || ruling.Verdict == ended { // else an interactor's word has ended it
 		r.ExitCode, r.Signal = &o.ExitCode, o.Signal
 	}
-	r.Stdout, r.Stderr = g.show(g.output.text()), g.show(string(g.stderr))
+	stderr := g.stderr
+	if len(stderr) == job.ShownOutput { // it was cut, maybe in a character
+		stderr = job.WholeCharacters(stderr)
+	}
+	r.Stdout, r.Stderr = g.show(g.output.text()), g.show(string(stderr))
 	r.Interaction = g.show(said.transcript())
 	if d := ruling.difference; d != nil {
 		r.Difference = &job.Difference{Line: d.Line, Column: d.Column, Want: g.show(d.Want), Got: g.show(d.Got)}

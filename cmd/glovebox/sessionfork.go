@@ -24,7 +24,8 @@ func (a *app) sessionForkCommand() *cobra.Command {
 		Long: `Start a second session that goes on from where that one is once it has executed what it was
 given before, with its variables, files and processes, and print its id. Each goes on by itself;
 random numbers are drawn anew. It needs a worker that pauses sessions: where it can't be had,
---or-replay executes again what the session has executed, in a new session, and prints that one's id.`,
+--or-replay executes again what the session has executed, in a new session, and prints that one's id.
+The exit code is 1 then where an execution came to something else.`,
 		Example: `  glovebox session fork default-s-abc…
   glovebox session fork --or-replay --ttl 30m default-s-abc…`,
 		Args: one("ID"),
@@ -36,13 +37,26 @@ random numbers are drawn anew. It needs a worker that pauses sessions: where it 
 			f := job.SessionFork{TTLSeconds: s.TTLSeconds, IdleSeconds: s.IdleSeconds, Budget: s.Budget, Metadata: s.Metadata, Callback: s.Callback, IdempotencyKey: cmp.Or(o.key, rand.Text())}
 			return a.withJobs(func(sessions *producer.Client) error {
 				x, err := forked(cmd.Context(), sessions, args[0], f)
+				differs := false
 				if orReplay && errors.Is(err, job.ErrUnforkable) {
-					x, _, err = replay.Run(cmd.Context(), sessions, args[0], replay.Options{})
+					f.IdempotencyKey = "" // the same session again would execute all of it twice
+					x, _, err = replay.Run(cmd.Context(), sessions, args[0], replay.Options{Settings: f.Settings, Each: func(s replay.Step) {
+						if len(s.Differs) > 0 {
+							differs = true
+							fmt.Fprintf(a.stderr, "execution %d %s\n", s.Sequence, verdict(s))
+						}
+					}})
 				}
 				if err != nil {
 					return err
 				}
-				return a.printSession(x, asJSON)
+				if err := a.printSession(x, asJSON); err != nil {
+					return err
+				}
+				if differs {
+					return silent(exitFailed)
+				}
+				return nil
 			})
 		},
 	}

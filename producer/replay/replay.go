@@ -21,6 +21,8 @@ type Client interface {
 type Options struct {
 	// UpTo is the sequence of the last execution to replay; 0 for all.
 	UpTo int64
+	// Settings are those of the new session, of the session's own; nil for the same.
+	Settings func(job.SessionSettings) job.SessionSettings
 	// Began is told of the new session before anything is executed in it; nil for nobody.
 	Began func(job.Session)
 	// Each is told of each step once it is done; nil for nobody.
@@ -53,13 +55,16 @@ type recorded struct {
 // ErrIncomplete means that executions are no longer kept on which later ones go on.
 var ErrIncomplete = errors.New("the session's executions are not all kept")
 
-// Run starts a session with the settings of session id, has it execute in their order the code and files that this executed, each once, and compares what came of
+// Run starts a session with the settings of session id, or what o makes of them, has it execute in their order the code and files that this executed, each once, and compares what came of
 // them. It fails with ErrIncomplete, before anything is started, where one is no longer kept, and as StartSession and ExecuteInSession do: where files of an
 // execution are gone, say. The new session is the caller's to end.
 func Run(ctx context.Context, c Client, id string, o Options) (x job.Session, steps []Step, err error) {
 	settings, all, err := read(ctx, c, id, o.UpTo)
 	if err != nil {
 		return job.Session{}, nil, err
+	}
+	if o.Settings != nil {
+		settings = o.Settings(settings)
 	}
 	contexts, err := c.SessionContexts(ctx, id)
 	if err != nil {
