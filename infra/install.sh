@@ -316,9 +316,20 @@ remove_caddy() {
     rm -f $etc/Caddyfile $etc/Caddyfile.before $etc/Caddyfile.new
 }
 
+# default_token is that of the tenant "default" as the api's settings have it, in which an operator may have changed it since, or taken it out.
+default_token() {
+    sed -n "s/^GLOVEBOX_TOKEN='\\{0,1\\}\\([^']*\\)'\\{0,1\\}$/\\1/p" $etc/api.env
+}
+
+# offered says whether a worker offers a runtime. Without a token that is not to be seen: the api's word does.
+offered() {
+    [ -z "$1" ] || [ -n "$(GLOVEBOX_URL=$api GLOVEBOX_TOKEN=$1 glovebox runtimes list 2>/dev/null | tail -n +2)" ]
+}
+
 await_ready() {
-    local end=$((SECONDS + ready_seconds))
-    until curl -fsS -o /dev/null $api/readyz 2>/dev/null && [ -n "$(GLOVEBOX_URL=$api GLOVEBOX_TOKEN_FILE=$etc/secrets/token glovebox runtimes list 2>/dev/null | tail -n +2)" ]; do
+    local end=$((SECONDS + ready_seconds)) token
+    token=$(default_token)
+    until curl -fsS -o /dev/null $api/readyz 2>/dev/null && offered "$token"; do
         [ $SECONDS -lt $end ] || fail "not ready after $ready_seconds s (GLOVEBOX_READY_SECONDS): journalctl -u 'glovebox-*' says why"
         sleep 1
     done
@@ -343,6 +354,11 @@ install_all() {
     follow_domain
     if [ -n "$domain" ]; then step "TLS for $domain" install_caddy; else remove_caddy; fi
     step "ready" await_ready
+    if [ "$(default_token)" != "$(cat $etc/secrets/token)" ]; then
+        echo "
+  Glovebox is at $url. Its settings have another token than $etc/secrets/token."
+        return
+    fi
     cat <<EOF
 
   Glovebox is at $url. The tenant "default" has the token in $etc/secrets/token. Try, as root:

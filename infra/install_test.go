@@ -112,6 +112,23 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestInstallWithAnotherToken: an upgrade doesn't wait in vain where an operator has changed the token in the api's settings, or taken it out.
+func TestInstallWithAnotherToken(t *testing.T) {
+	t.Parallel()
+	m := fresh(t)
+	m.run(install("install.sh --bucket jobs --region eu-central-1")...)
+	first, program := m.read("etc/glovebox/api.env"), m.read("tree/pack/bin/glovebox")
+	token := regexp.MustCompile(`(?m)^GLOVEBOX_TOKEN=.*$`)
+	for _, want := range []string{"another", "'quoted'", ""} {
+		m.write("etc/glovebox/api.env", token.ReplaceAllString(first, "GLOVEBOX_TOKEN="+want))
+		m.write("tree/pack/bin/glovebox", strings.ReplaceAll(program, "runtimes) printf", `runtimes) [ "$GLOVEBOX_TOKEN" = "`+strings.Trim(want, "'")+`" ] && printf`))
+		out := m.run("bash", "-c", "cp -r infra pack/ && GLOVEBOX_READY_SECONDS=5 exec pack/infra/install.sh --bucket jobs --region eu-central-1")
+		if !strings.Contains(out, "another token than") || strings.Contains(out, "Try, as root") {
+			t.Errorf("with the token %q: got\n%s", want, out)
+		}
+	}
+}
+
 // TestInstallDomain: the api's settings and Caddy's follow --domain, and what an operator wrote stays where there is none.
 func TestInstallDomain(t *testing.T) {
 	t.Parallel()
