@@ -39,7 +39,7 @@ func (d dataset) ends(version string) []job.Group {
 	}
 	groups := d.legacyGroups()
 	for i := range groups { // it has no scores
-		groups[i].Score, groups[i].AcceptScore, groups[i].RejectScore, groups[i].MaxScore = "sum", nil, nil, nil
+		groups[i].Score, groups[i].AcceptScore, groups[i].RejectScore, groups[i].MaxScore = "", nil, nil, nil
 	}
 	return groups
 }

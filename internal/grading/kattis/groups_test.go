@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/grading"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -102,6 +103,9 @@ func TestScoresOfGroups(t *testing.T) {
 				t.Fatal(err)
 			}
 			comesTo(t, p, tt.verdicts, tt.want)
+			if got := grading.Scoring(nil, p.Groups); got != p.Scoring {
+				t.Errorf("its groups are about points: %t, want %t", got, p.Scoring)
+			}
 		})
 	}
 }
