@@ -171,21 +171,6 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestOutputCutBetweenCharacters: what doesn't fit is cut before a character that fits in part, and nothing follows it.
-func TestOutputCutBetweenCharacters(t *testing.T) {
-	t.Parallel()
-	var sent []byte
-	o := output{most: 10, truncate: true, send: func(p []byte) error { sent = append(sent, p...); return nil }}
-	for _, p := range []string{"€€", "€€", "x"} {
-		if err := o.printed([]byte(p), func() {}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if string(sent) != "€€€" || !o.truncated {
-		t.Errorf("got %q, truncated %t", sent, o.truncated)
-	}
-}
-
 // TestOutputWithoutEnd: a write end that nobody holds and nothing closes keeps no run
 // waiting, and what was written is not lost.
 func TestOutputWithoutEnd(t *testing.T) {

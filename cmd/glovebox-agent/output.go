@@ -8,8 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/glovebox-run/glovebox/job"
 )
 
 // output sends one stream of the job, up to a limit.
@@ -32,10 +30,7 @@ func (o *output) add(p []byte) error {
 }
 
 func (o *output) addLocked(p []byte) error {
-	if room := o.most - o.sent; int64(len(p)) > room {
-		p = job.WholeCharacters(p[:room])
-		o.most = o.sent + int64(len(p)) // else what comes next would follow a character that is not there
-	}
+	p = p[:min(int64(len(p)), o.most-o.sent)]
 	o.sent += int64(len(p))
 	return o.send(p)
 }

@@ -175,7 +175,7 @@ func TestCompile(t *testing.T) {
 	t.Run("too much output", func(t *testing.T) {
 		t.Parallel()
 		o, _ := run(t, compile("head -c 1000000 /dev/zero | tr '\\0' x; exit 1"))
-		if o.Status != job.CompileFailed || len(o.Compile.Output) != 64<<10 {
+		if o.Status != job.CompileFailed || len(o.Compile.Output) != 64<<10-256 { // there is room for why it ended
 			t.Errorf("got %s, %d bytes", o.Status, len(o.Compile.Output))
 		}
 	})
