@@ -115,8 +115,7 @@ func (s *Store) complete(ctx context.Context, key string, id *string, parts []ty
 	})
 	// When the answer of a first try was lost, the second finds no such upload: we
 	// alone know its id, so what ended it was our own first try.
-	var answered smithy.APIError // the SDK has a type for this answer to other operations only
-	if errors.As(err, &answered) && answered.ErrorCode() == "NoSuchUpload" {
+	if noSuchUpload(err) {
 		head, headErr := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key})
 		if headErr == nil && aws.ToInt64(head.ContentLength) == size {
 			return nil
@@ -132,9 +131,14 @@ func (s *Store) abort(ctx context.Context, key, id string) error {
 	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
 		Bucket: &s.config.Bucket, Key: &key, UploadId: &id,
 	})
-	var gone *types.NoSuchUpload
-	if err == nil || errors.As(err, &gone) {
+	if err == nil || noSuchUpload(err) {
 		return nil
 	}
 	return fmt.Errorf("abort multipart upload of %q: %w", key, err)
+}
+
+// noSuchUpload reports whether that is what the server answered. The SDK has a type for it, but not for each operation.
+func noSuchUpload(err error) bool {
+	var answered smithy.APIError
+	return errors.As(err, &answered) && answered.ErrorCode() == "NoSuchUpload"
 }

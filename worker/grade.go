@@ -44,8 +44,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 			o.Status, o.Compile = job.CompileFailed, &job.Compile{ExitCode: o.ExitCode, Output: g.unfit(program)}
 		}
 		if err != nil { // canceled, say: what the sandboxes before used counts, too
-			o.Usage.WallMS, o.Usage.CPUMS = o.Usage.WallMS+before.WallMS, o.Usage.CPUMS+before.CPUMS
-			o.Usage.MemoryPeakBytes = max(o.Usage.MemoryPeakBytes, before.MemoryPeakBytes)
+			o.Usage = together(before, o.Usage)
 			return nil, o, err
 		}
 		switch {

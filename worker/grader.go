@@ -211,9 +211,12 @@ func (g *grader) end(o *sandbox.TestOutcome) {
 		o.Status, o.ExitCode, o.Signal = job.TimedOut, job.TimedOutExitCode, ""
 	}
 	o.Usage = g.counted(o.Usage)
-	g.usage.WallMS += o.Usage.WallMS
-	g.usage.CPUMS += o.Usage.CPUMS
-	g.usage.MemoryPeakBytes = max(g.usage.MemoryPeakBytes, o.Usage.MemoryPeakBytes)
+	g.usage = together(g.usage, o.Usage)
+}
+
+// together is what was used one after the other.
+func together(a, b job.Usage) job.Usage {
+	return job.Usage{WallMS: a.WallMS + b.WallMS, CPUMS: a.CPUMS + b.CPUMS, MemoryPeakBytes: max(a.MemoryPeakBytes, b.MemoryPeakBytes)}
 }
 
 // judge decides on the current test's pass: time and memory come first, then how the program exited, then how

@@ -144,28 +144,15 @@ func (a *app) showPending(p job.Pending) error {
 			return err
 		}
 	}
-	if all := spec.String() + p.Spec.Source; inOrder(all) != all {
+	if strings.ContainsFunc(spec.String()+p.Spec.Source, reorders) {
 		fmt.Fprintln(a.stdout, "\nIt has characters that change the order in which a terminal shows what follows (\\u202e and the like, CVE-2021-42574): they are written out here.")
 	}
 	_, err := fmt.Fprintf(a.stdout, "\nglovebox approvals approve %s --input-hash %s\n", plain(p.ID), plain(p.Hold.InputHash))
 	return err
 }
 
-// inOrder writes characters out that have text read in another order than it has: who approves it has to see what would run.
-func inOrder(text string) string {
-	if !strings.ContainsFunc(text, reorders) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if reorders(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+// inOrder escapes what has a text read in another order than it has: who approves it has to see what would run.
+func inOrder(text string) string { return escaped(text, reorders) }
 
 func reorders(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 

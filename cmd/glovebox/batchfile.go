@@ -113,15 +113,24 @@ func (f batchFile) count() (n int, err error) {
 
 var errNotUTF8 = errors.New("it is not UTF-8")
 
-// strict decodes JSON that has no fields but those there are.
-func strict(b []byte, into any) error {
+// strictly is a decoder of JSON that has no fields but those there are.
+func strictly(b []byte) (*json.Decoder, error) {
 	if !utf8.Valid(b) { // the decoder would put other characters in their place
-		return errNotUTF8
+		return nil, errNotUTF8
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
+	return dec, nil
+}
+
+// strict decodes JSON that has no fields but those there are.
+func strict(b []byte, into any) error {
+	dec, err := strictly(b)
+	if err != nil {
+		return err
+	}
 	var mistyped *json.UnmarshalTypeError
-	err := dec.Decode(into)
+	err = dec.Decode(into)
 	if errors.As(err, &mistyped) {
 		return fmt.Errorf("%s is %s, want %s", mistyped.Field, mistyped.Value, mistyped.Type)
 	}

@@ -38,12 +38,17 @@ func bytesOf(n int64) string {
 // plain makes a stranger's text safe for a terminal: what could move the cursor, or
 // make a line read as another, is shown as its escape.
 func plain(s string) string {
-	if !strings.ContainsFunc(s, unprintable) {
+	return escaped(s, unprintable)
+}
+
+// escaped is s with these characters as their escapes.
+func escaped(s string, these func(rune) bool) string {
+	if !strings.ContainsFunc(s, these) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if unprintable(r) {
+		if these(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)

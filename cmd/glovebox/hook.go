@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -90,24 +89,24 @@ func (o *hookOptions) settings(cmd *cobra.Command, s job.HookSettings) (job.Hook
 	if given("hook-url") {
 		s.URL = o.url
 	}
-	if slices.ContainsFunc([]string{"signature-header", "signature-prefix", "encoding", "content", "timestamp-header", "id-header"}, given) {
-		scheme := o.scheme // with the defaults of what is not given
-		if s.Scheme != nil {
-			scheme = *s.Scheme
+	scheme := o.scheme // with the defaults of what is not given
+	if s.Scheme != nil {
+		scheme = *s.Scheme
+	}
+	for flag, of := range map[string]struct {
+		field *string
+		value string
+	}{
+		"signature-header": {&scheme.Signature, o.scheme.Signature},
+		"signature-prefix": {&scheme.Prefix, o.scheme.Prefix},
+		"encoding":         {&scheme.Encoding, o.scheme.Encoding},
+		"content":          {&scheme.Content, o.scheme.Content},
+		"timestamp-header": {&scheme.Timestamp, o.scheme.Timestamp},
+		"id-header":        {&scheme.ID, o.scheme.ID},
+	} {
+		if given(flag) {
+			*of.field, s.Scheme = of.value, &scheme
 		}
-		for flag, set := range map[string]func(){
-			"signature-header": func() { scheme.Signature = o.scheme.Signature },
-			"signature-prefix": func() { scheme.Prefix = o.scheme.Prefix },
-			"encoding":         func() { scheme.Encoding = o.scheme.Encoding },
-			"content":          func() { scheme.Content = o.scheme.Content },
-			"timestamp-header": func() { scheme.Timestamp = o.scheme.Timestamp },
-			"id-header":        func() { scheme.ID = o.scheme.ID },
-		} {
-			if given(flag) {
-				set()
-			}
-		}
-		s.Scheme = &scheme
 	}
 	return s, nil
 }

@@ -37,12 +37,11 @@ The exit code is 1 then where an execution came to something else.`,
 			f := job.SessionFork{TTLSeconds: s.TTLSeconds, IdleSeconds: s.IdleSeconds, Budget: s.Budget, Metadata: s.Metadata, Callback: s.Callback, IdempotencyKey: cmp.Or(o.key, rand.Text())}
 			return a.withJobs(func(sessions *producer.Client) error {
 				x, err := forked(cmd.Context(), sessions, args[0], f)
-				differs := false
+				var steps []replay.Step
 				if orReplay && errors.Is(err, job.ErrUnforkable) {
 					f.IdempotencyKey = "" // the same session again would execute all of it twice
-					x, _, err = replay.Run(cmd.Context(), sessions, args[0], replay.Options{Settings: f.Settings, Each: func(s replay.Step) {
+					x, steps, err = replay.Run(cmd.Context(), sessions, args[0], replay.Options{Settings: f.Settings, Each: func(s replay.Step) {
 						if len(s.Differs) > 0 {
-							differs = true
 							fmt.Fprintf(a.stderr, "execution %d %s\n", s.Sequence, verdict(s))
 						}
 					}})
@@ -53,10 +52,7 @@ The exit code is 1 then where an execution came to something else.`,
 				if err := a.printSession(x, asJSON); err != nil {
 					return err
 				}
-				if differs {
-					return silent(exitFailed)
-				}
-				return nil
+				return cameTo(steps)
 			})
 		},
 	}

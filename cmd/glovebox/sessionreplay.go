@@ -65,6 +65,11 @@ func (a *app) replay(cmd *cobra.Command, sessions *producer.Client, id string, o
 			return err
 		}
 	}
+	return cameTo(steps)
+}
+
+// cameTo is the exit code of a replay: it has failed where an execution came to something else.
+func cameTo(steps []replay.Step) error {
 	for _, s := range steps {
 		if len(s.Differs) > 0 {
 			return silent(exitFailed)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,11 +80,10 @@ program comes from a file of its own.`,
 
 // strictJSON decodes one object, all of whose fields are known.
 func strictJSON(text []byte, into any) error {
-	if !utf8.Valid(text) {
-		return errNotUTF8
+	d, err := strictly(text)
+	if err != nil {
+		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return err
 	}

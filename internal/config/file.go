@@ -82,7 +82,7 @@ func ParseFile(b []byte) (File, error) {
 	return file, nil
 }
 
-// unquoted is a value without the single quotes around it, which systemd takes off, too.
+// unquoted takes the single quotes off that are around a value, as systemd does.
 func unquoted(value string) string {
 	if inner, ok := strings.CutPrefix(value, "'"); ok && strings.Index(inner, "'") == len(inner)-1 && inner != "" {
 		return inner[:len(inner)-1]

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hibiken/asynq"
-
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
@@ -191,47 +189,21 @@ func TestMemoryIsCounted(t *testing.T) {
 		"uploads": func(t *testing.T, s *Store, i int) {
 			_ = s.HoldUpload(t.Context(), Upload{Tenant: "default", SHA256: fmt.Sprintf("%064d", i), Size: 1}, false)
 		},
-		"sessions that have ended": func(t *testing.T, s *Store, _ int) {
-			x, err := s.OpenSession(t.Context(), "default", job.SessionSettings{Runtime: "python", Limits: job.DefaultLimits}, nil)
-			if err == nil {
-				_, err = s.ClaimSession(t.Context(), x.ID, "w1")
-			}
-			if err == nil {
-				err = s.EndSession(t.Context(), x.ID, "w1", job.SessionEnd{Reason: job.EndIdle, Message: "it has executed nothing for its idle_seconds"})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		},
+		"sessions that have ended": func(t *testing.T, s *Store, _ int) { s.sessionEnds(t) },
 		"news for endpoints": func(t *testing.T, s *Store, i int) {
 			if i == 100_000 {
 				s.addEndpoints(t, 4)
 			}
-			endpoints, err := s.Endpoints(t.Context(), "default")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, event := s.endedSession(t)
-			var to []string
-			for _, e := range endpoints {
-				to = append(to, e.ID)
-			}
-			if err := s.FanOut(t.Context(), event, to, Pace{Most: 16}); err != nil {
-				t.Fatal(err)
-			}
-			for _, id := range to {
-				s.fails(t, DeliveryID(event.Subject(), event.Event, id))
+			_, dids := s.tellOfSession(t, Pace{Most: 16})
+			for _, did := range dids {
+				s.fails(t, did)
 			}
 		},
 		"tests of endpoints": func(t *testing.T, s *Store, i int) {
 			if i == 100_000 {
 				s.addEndpoints(t, 1)
 			}
-			endpoints, err := s.Endpoints(t.Context(), "default")
-			if err != nil {
-				t.Fatal(err)
-			}
-			did, err := s.TestEndpoint(t.Context(), "default", endpoints[0].ID)
+			did, err := s.TestEndpoint(t.Context(), "default", s.endpointIDs(t)[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,27 +240,6 @@ func TestMemoryIsCounted(t *testing.T) {
 				t.Errorf("Redis uses %d bytes for each, %d are counted", used/n, counted/n)
 			}
 		})
-	}
-}
-
-// fails has the only attempt at a delivery fail in many words.
-func (s *Store) fails(t *testing.T, did string) {
-	t.Helper()
-	d, err := s.GetDelivery(t.Context(), "default", did)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pace := Pace{Most: 16, Pauses: []time.Duration{0}, Patience: time.Hour}
-	if d, err = s.TakeDelivery(t.Context(), "default", did, queue.Turn{Attempt: d.Attempt, Waits: d.Waits}, pace); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Attempted(t.Context(), d, Outcome{State: Exhausted, Status: 500, Problem: strings.Repeat("no", 50), Began: time.Now()}, pace); err != nil {
-		t.Fatal(err)
-	}
-	for _, of := range []string{queue.Delivery, "normal"} { // tasks, as they are handled
-		if _, err := asynq.NewInspectorFromRedisClient(s.rdb).DeleteAllPendingTasks(of); err != nil && !strings.Contains(err.Error(), "does not exist") { // the error is of no kind
-			t.Fatal(err)
-		}
 	}
 }
 

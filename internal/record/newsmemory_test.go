@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// addEndpoints gives the tenant so many endpoints, all of which want everything.
+// addEndpoints makes n endpoints that want every event.
 func (s *Store) addEndpoints(t *testing.T, n int) (ids []string) {
 	t.Helper()
 	for range n {
@@ -24,8 +27,8 @@ func (s *Store) addEndpoints(t *testing.T, n int) (ids []string) {
 	return ids
 }
 
-// endedSession is a session that has ended, whose event waits to be fanned out.
-func (s *Store) endedSession(t *testing.T) (Session, Delivery) {
+// sessionEnds is the id of a session that has ended.
+func (s *Store) sessionEnds(t *testing.T) string {
 	t.Helper()
 	ctx := t.Context()
 	x, err := s.OpenSession(ctx, "default", job.SessionSettings{Runtime: "python", Limits: job.DefaultLimits}, nil)
@@ -38,33 +41,78 @@ func (s *Store) endedSession(t *testing.T) (Session, Delivery) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	event, err := s.GetDelivery(ctx, "default", MessageID(sessionNews(x.ID), job.EventSessionEnded))
+	return x.ID
+}
+
+// endedSession is a session that has ended, whose event waits to be fanned out.
+func (s *Store) endedSession(t *testing.T) (Session, Delivery) {
+	t.Helper()
+	id := s.sessionEnds(t)
+	event, err := s.GetDelivery(t.Context(), "default", MessageID(sessionNews(id), job.EventSessionEnded))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, err = s.GetSession(ctx, x.ID); err != nil {
+	x, err := s.GetSession(t.Context(), id)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return x, event
 }
 
-// tellOfSession has a session end and its endpoints told, and returns the deliveries.
-func (w *endpointWorld) tellOfSession(t *testing.T) (x Session, dids []string) {
+// endpointIDs are those of all endpoints that the tenant has.
+func (s *Store) endpointIDs(t *testing.T) (ids []string) {
 	t.Helper()
-	x, event := w.endedSession(t)
-	endpoints, err := w.Endpoints(t.Context(), "default")
+	endpoints, err := s.Endpoints(t.Context(), "default")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var to []string
 	for _, e := range endpoints {
-		to = append(to, e.ID)
-		dids = append(dids, DeliveryID(event.Subject(), event.Event, e.ID))
+		ids = append(ids, e.ID)
 	}
-	if err := w.FanOut(t.Context(), event, to, w.pace); err != nil {
+	return ids
+}
+
+// tellOfSession has a session end and its endpoints told, and returns the deliveries.
+func (s *Store) tellOfSession(t *testing.T, pace Pace) (x Session, dids []string) {
+	t.Helper()
+	x, event := s.endedSession(t)
+	to := s.endpointIDs(t)
+	for _, id := range to {
+		dids = append(dids, DeliveryID(event.Subject(), event.Event, id))
+	}
+	if err := s.FanOut(t.Context(), event, to, pace); err != nil {
 		t.Fatal(err)
 	}
 	return x, dids
+}
+
+// sessionPurged has a session and what is kept of it gone.
+func (w *endpointWorld) sessionPurged(t *testing.T, id string) {
+	t.Helper()
+	if err := errors.Join(w.PurgeSession(t.Context(), id), w.forget(t.Context(), "default", id, time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fails has the only attempt at a delivery fail in many words.
+func (s *Store) fails(t *testing.T, did string) {
+	t.Helper()
+	d, err := s.GetDelivery(t.Context(), "default", did)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pace := Pace{Most: 16, Pauses: []time.Duration{0}, Patience: time.Hour}
+	if d, err = s.TakeDelivery(t.Context(), "default", did, queue.Turn{Attempt: d.Attempt, Waits: d.Waits}, pace); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Attempted(t.Context(), d, Outcome{State: Exhausted, Status: 500, Problem: strings.Repeat("no", 50), Began: time.Now()}, pace); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []string{queue.Delivery, "normal"} { // tasks, as they are handled
+		if _, err := asynq.NewInspectorFromRedisClient(s.rdb).DeleteAllPendingTasks(of); err != nil && !strings.Contains(err.Error(), "does not exist") { // the error is of no kind
+			t.Fatal(err)
+		}
+	}
 }
 
 // drained is what counts once what is over has left: anything that is created looks for that.
@@ -91,7 +139,7 @@ func TestNewsCountsAsLongAsItIsThere(t *testing.T) {
 			t.Errorf("%s: %d bytes are counted, want %d", when, got, want)
 		}
 	}
-	_, dids := w.tellOfSession(t)
+	_, dids := w.tellOfSession(t, w.pace)
 	counts("pending", 1, 0, 1)
 	w.attempt(t, dids[0], Delivered, 0)
 	counts("delivered", 1, 1, 0)
@@ -109,16 +157,14 @@ func TestNewsCountsAsLongAsItIsThere(t *testing.T) {
 	counts("its endpoint is deleted", 1, 1, 0)
 	w.e.ID = w.addEndpoints(t, 1)[0]
 
-	y, more := w.tellOfSession(t)
+	y, more := w.tellOfSession(t, w.pace)
 	w.attempt(t, more[0], Delivered, 0)
 	counts("two", 2, 2, 0)
-	if err := errors.Join(w.PurgeSession(ctx, y.ID), w.forget(ctx, "default", y.ID, time.Time{})); err != nil {
-		t.Fatal(err)
-	}
+	w.sessionPurged(t, y.ID)
 	counts("one is purged", 1, 1, 0)
 
 	// One that is pending when its time is over counts until it is done.
-	_, more = w.tellOfSession(t)
+	_, more = w.tellOfSession(t, w.pace)
 	d, err := w.take(t, more[0])
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +187,7 @@ func TestNewsCountsAsLongAsItIsThere(t *testing.T) {
 func TestNewsOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	w := newEndpointWorld(t)
-	x, dids := w.tellOfSession(t)
+	x, dids := w.tellOfSession(t, w.pace)
 	w.attempt(t, dids[0], Delivered, 0)
 	w.rdb.Del(t.Context(), lastingDeliveriesKey("default"))
 	before := w.drained(t)
@@ -152,9 +198,7 @@ func TestNewsOfAnEarlierVersion(t *testing.T) {
 	if got := w.drained(t); got != before {
 		t.Errorf("%d bytes are counted, %d were", got, before)
 	}
-	if err := errors.Join(w.PurgeSession(t.Context(), x.ID), w.forget(t.Context(), "default", x.ID, time.Time{})); err != nil {
-		t.Fatal(err)
-	}
+	w.sessionPurged(t, x.ID)
 	if got := w.drained(t); got != 0 {
 		t.Errorf("%d bytes are counted once nothing is left", got)
 	}
@@ -173,14 +217,7 @@ func TestNewsKeepToTheQuota(t *testing.T) {
 		events = append(events, event)
 	}
 	id := endedWith(t, w.Store, "default", "").ID
-	endpoints, err := w.Endpoints(t.Context(), "default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var to []string
-	for _, e := range endpoints {
-		to = append(to, e.ID)
-	}
+	to := w.endpointIDs(t)
 	for _, event := range events {
 		if err := w.FanOut(t.Context(), event, to, w.pace); err != nil {
 			t.Fatal(err)

@@ -119,7 +119,7 @@ func (d dataset) newGroups(validated bool) ([]job.Group, error) {
 			case secret.Score == "pass_fail": // no score of a group counts
 				g.config.maxScore = zero()
 			case secret.MaxScore != nil && validated && aggregation != "pass-fail":
-				return nil, faultf(cmp.Or(g.config.file, "data/"+g.path+"/test_group.yaml"), "max_score", "is missing: secret has a largest score, so each of its groups has one")
+				return nil, faultf(g.rules(), "max_score", "is missing: secret has a largest score, so each of its groups has one")
 			}
 			group, err := newGroup(g, g.config, aggregation, true, validated)
 			if err != nil {
@@ -160,19 +160,18 @@ func (f *folder) flatten() error {
 	return nil
 }
 
+// rules is the file that has a group's rules, or would have them.
+func (f *folder) rules() string { return cmp.Or(f.config.file, "data/"+f.path+"/test_group.yaml") }
+
 // newGroup is a group of 2025-09. ofTests says that its tests count, not groups in it; validated, that the
 // package's own validator may give scores, so that there need not be a largest one.
 func newGroup(f *folder, c config, aggregation string, ofTests, validated bool) (job.Group, error) {
-	where := c.file
-	if where == "" {
-		where = "data/" + f.path + "/test_group.yaml"
-	}
 	switch {
 	case c.maxScore != nil:
 	case aggregation == "pass-fail":
-		return job.Group{}, faultf(where, "max_score", "is missing: a group that is pass-fail has a largest score, which it gives")
+		return job.Group{}, faultf(f.rules(), "max_score", "is missing: a group that is pass-fail has a largest score, which it gives")
 	case !validated:
-		return job.Group{}, faultf(where, "max_score", "is missing: without an output validator of its own, a package's group has a largest score")
+		return job.Group{}, faultf(f.rules(), "max_score", "is missing: without an output validator of its own, a package's group has a largest score")
 	}
 	g := job.Group{
 		Name: f.path, Score: strings.ReplaceAll(aggregation, "-", "_"), MaxScore: c.maxScore,

@@ -145,14 +145,19 @@ func (p *Problem) check() error {
 	case len(p.Tests) > job.MaxTests:
 		return faultf("data", "", "has %d tests; up to %d are graded", len(p.Tests), job.MaxTests)
 	}
+	if errs := job.CheckGrading(p.graded(), p.Groups, p.checker(Run{})); len(errs) > 0 {
+		return faultf("data", "", "%s", errs[0])
+	}
+	return nil
+}
+
+// graded are the tests without what they read and expect.
+func (p *Problem) graded() []job.Test {
 	tests := make([]job.Test, len(p.Tests))
 	for i, t := range p.Tests {
 		tests[i] = job.Test{Name: t.Name, Group: t.Group, Points: t.Points, Hint: t.Hint}
 	}
-	if errs := job.CheckGrading(tests, p.Groups, p.checker(Run{})); len(errs) > 0 {
-		return faultf("data", "", "%s", errs[0])
-	}
-	return nil
+	return tests
 }
 
 // passes is how many times a program is run in each test; 0 for once.

@@ -38,11 +38,7 @@ type Run struct {
 
 // Judgement adds up verdicts as the package says.
 func (p *Problem) Judgement() (*grading.Judgement, error) {
-	tests := make([]job.Test, len(p.Tests))
-	for i, t := range p.Tests {
-		tests[i] = job.Test{Name: t.Name, Group: t.Group, Points: t.Points}
-	}
-	return grading.NewJudgement(tests, p.Groups)
+	return grading.NewJudgement(p.graded(), p.Groups)
 }
 
 // Spec makes a job of a program. It asks for the limits that the package has.

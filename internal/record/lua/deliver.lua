@@ -1,5 +1,5 @@
 -- deliver records what an attempt at a delivery came to, and how its endpoint does, and releases what waits for that. How a
--- callback's host does is forgotten once its last attempt has succeeded and nothing else is under way or waits, and counts else.
+-- callback's host does is forgotten once its last attempt has succeeded and nothing else is under way or waits. Until then it counts.
 -- @include lane
 -- @include memory
 -- @include delivery

@@ -1,7 +1,7 @@
 -- fan_out makes of an event a delivery to each endpoint that wants it, and forgets the event. One whose endpoint has no room for it
 -- waits there from the start: it costs no task, so that a dead endpoint costs a healthy one next to nothing. What they take of
 -- Redis counts until the job, batch or run is forgotten. Those of news, which come with no record that was within the quota, count
--- each as long as it is there, and are not made beyond the quota: what they tell is in lists, too. Budgets' are: those are few.
+-- each as long as it is there, and are not made beyond the quota: lists have what they tell. Those of budgets are made beyond it: they are few.
 -- @include memory
 -- @include delivery
 -- @include lane
@@ -22,8 +22,8 @@ if state ~= 'pending' then return {'', {}, 0} end
 local stored, kept_since, charged = string.match(call('HGET', t .. 'kept', subject) or '', '^(%d+) (%d+) (%d+)$')
 local made, released, bytes, refused, left = {}, {}, 0, 0, math.huge
 if not charged then
-  local taken = in_redis(forget_keys(now))
-  if news then left = most_recorded - taken + delivery_cost end -- the event goes
+  local lasts = forget_keys(now)
+  if news then left = most_recorded - in_redis(lasts) + delivery_cost end -- the event goes
 end
 for i = first, #ARGV, 2 do
   local there = call('EXISTS', t .. 'delivery:' .. ARGV[i]) == 1
