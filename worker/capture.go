@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -27,6 +28,7 @@ type capture struct {
 
 	mask     *secrets.Mask // nil for a job without secrets
 	mu       sync.Mutex    // for the reader of from
+	half     []byte        // of a character, whose rest has not come
 	head     []byte
 	spool    *os.File
 	buffered *bufio.Writer // of spool: a program may print byte by byte
@@ -34,12 +36,27 @@ type capture struct {
 	sum      hash.Hash // of every byte; nil as long as there is none
 }
 
-// write adds what the program printed, once it is certain that it is no secret.
-func (c *capture) write(p []byte) error { return c.append(c.mask.Write(p)) }
+// write adds what the program printed, once it is certain that it is no secret, and no half of a character.
+func (c *capture) write(p []byte) error {
+	p = c.mask.Write(p)
+	if len(c.half) > 0 {
+		p = append(c.half, p...)
+	}
+	whole := job.WholeCharacters(p)
+	c.half = bytes.Clone(p[len(whole):])
+	return c.append(whole)
+}
 
-// end adds what write held back: the program prints no more.
-func (c *capture) end() error { return c.append(c.mask.End()) }
+// end adds what write held back: the program prints no more. A character that output_kb has halved is left out.
+func (c *capture) end(cut bool) error {
+	p := append(c.half, c.mask.End()...)
+	if cut {
+		p = job.WholeCharacters(p)
+	}
+	return c.append(p)
+}
 
+// append adds p as it is.
 func (c *capture) append(p []byte) error {
 	if len(p) == 0 {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -31,6 +32,7 @@ func TestCapture(t *testing.T) {
 		{"four bytes on the cut", strings.Repeat("a", most-3) + "😀" + "b", false, strings.Repeat("a", most-3)},
 		{"a whole character before the cut", strings.Repeat("a", most-2) + "é" + "b", false, strings.Repeat("a", most-2) + "é"},
 		{"not UTF-8", "a\xffb", false, "a\uFFFDb"},
+		{"half a character", "a\xe2\x82", false, "a\uFFFD"},
 	} {
 		for _, piece := range []int{1, 1000, 1 << 20} {
 			t.Run(c.name, func(t *testing.T) {
@@ -42,6 +44,9 @@ func TestCapture(t *testing.T) {
 						t.Fatal(err)
 					}
 					rest = rest[n:]
+				}
+				if err := k.end(false); err != nil {
+					t.Fatal(err)
 				}
 				if k.inline() != c.inline {
 					t.Errorf("got inline %v, want %v", k.inline(), c.inline)
@@ -66,6 +71,27 @@ func TestCapture(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+	}
+}
+
+// TestCaptureCut: of a stream that output_kb has cut off, half a character is no part.
+func TestCaptureCut(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"": "", "a€": "a€", "a\xe2\x82": "a", "€\xf0\x9f\x98": "€", "a\xff": "a\xff", "\xc3": ""} {
+		for piece := 1; piece <= 4; piece++ {
+			k := capture{dir: t.TempDir()}
+			for part := range slices.Chunk([]byte(in), piece) {
+				if err := k.write(part); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := k.end(true); err != nil {
+				t.Fatal(err)
+			}
+			if got, sum := k.attestation(), sha256.Sum256([]byte(want)); string(k.head) != want || got.Size != int64(len(want)) || got.SHA256 != hex.EncodeToString(sum[:]) {
+				t.Errorf("%q in pieces of %d: got %q, attested %+v, want %q", in, piece, k.head, got, want)
+			}
 		}
 	}
 }

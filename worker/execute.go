@@ -157,7 +157,7 @@ func (w *Worker) run(ctx context.Context, j record.Record, events *eventPublishe
 	}
 	w.traceSandbox(ctx, prepared, outcome.Timing)
 	defer func(ended time.Time) { w.Tracer.Step(ctx, "store", ended, time.Now()) }(time.Now())
-	if err := out.end(); err != nil {
+	if err := out.end(outcome); err != nil {
 		return record.Ending{}, used, err
 	}
 	if outcome.Compile != nil {

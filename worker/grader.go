@@ -332,7 +332,7 @@ func (g *grader) Stdout(p []byte) error {
 	if g.dialog != nil {
 		g.dialog.programSays(p)
 	}
-	return g.output.write(p)
+	return g.output.append(p)
 }
 
 // Stderr keeps the beginning.

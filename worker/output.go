@@ -13,6 +13,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/secrets"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/internal/chartdata"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // output is the sandbox's Sink: it takes what a job makes while it is made. Artifacts go to S3
@@ -142,7 +143,9 @@ func (o *output) brief(chart job.Chart, why string) json.RawMessage {
 }
 
 // end is called when the program prints no more.
-func (o *output) end() error { return errors.Join(o.stdout.end(), o.stderr.end()) }
+func (o *output) end(of sandbox.Outcome) error {
+	return errors.Join(o.stdout.end(of.StdoutTruncated), o.stderr.end(of.StderrTruncated))
+}
 
 // storeStreams puts the streams that are too long for a result, or no text, in S3.
 func (o *output) storeStreams(ctx context.Context, r *job.Result) error {

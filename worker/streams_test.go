@@ -39,6 +39,8 @@ func TestStreams(t *testing.T) {
 		{name: "CPU time", spec: job.Spec{Runtime: "bash", Source: "while :; do :; done", Limits: job.Limits{CPUMS: 500, WallMS: 60_000}}, status: job.TimedOut, limit: "cpu_ms", stderr: "Execution timed out\n"},
 		{name: "memory", spec: job.Spec{Runtime: "python", Source: "x = bytearray(200 << 20)", Limits: job.Limits{MemoryMB: 64}}, status: job.OutOfMemory, limit: "memory_mb"},
 		{name: "no limit", spec: job.Spec{Runtime: "bash", Source: "exit 3"}, status: job.Failed},
+		{name: "cut between characters", spec: job.Spec{Runtime: "bash", Source: "printf '\\342'; sleep 0.1; printf '\\202\\254'; printf '€%.0s' {1..400}", TruncateOutput: true, Limits: job.Limits{OutputKB: 1}}, status: job.Succeeded, stdout: strings.Repeat("€", 341), cut: "stdout"},
+		{name: "ended by its output between characters", spec: job.Spec{Runtime: "bash", Source: "printf '€%.0s' {1..400}; sleep 60", Limits: job.Limits{OutputKB: 1}}, status: job.OutputLimitExceeded, limit: "output_kb", stdout: strings.Repeat("€", 341), cut: "stdout"},
 		{name: "a limit of a compile step that printed much", spec: job.Spec{Runtime: "c", Commands: &job.Commands{Compile: "yes warning | head -c 70000; sleep 60", Run: "true"}, Limits: job.Limits{CompileWallMS: 5000}}, status: job.CompileFailed},
 		{name: "a limit of a compile step", spec: job.Spec{Runtime: "c", Commands: &job.Commands{Compile: "sleep 60", Run: "true"}, Limits: job.Limits{CompileWallMS: 500}}, status: job.CompileFailed},
 	} {

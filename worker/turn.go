@@ -114,7 +114,7 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 	defer func() { w.Tracer.Step(ctx, "store", ended, time.Now()) }()
 	storing, cancel := context.WithTimeout(ctx, w.UploadTimeout)
 	defer cancel()
-	if err := t.out.end(); err != nil {
+	if err := t.out.end(o); err != nil {
 		return err
 	}
 	result := w.result(t.job, h.runtime, o, t.out)

@@ -43,7 +43,7 @@ func (s turnSink) Artifact(ctx context.Context, name string, size int64, r io.Re
 	})
 }
 
-// captured writes to a capture.
+// captured writes to a capture, as it is.
 type captured struct{ to *capture }
 
-func (c captured) Write(p []byte) (int, error) { return len(p), c.to.write(p) }
+func (c captured) Write(p []byte) (int, error) { return len(p), c.to.append(p) }
