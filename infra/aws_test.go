@@ -42,7 +42,7 @@ RELEASE_SHA256='` + hex.EncodeToString(sum[:]) + "'\n"
 
 // autoscaleEnv is what an api's host has besides, where pools follow what there is to do.
 const autoscaleEnv = `AUTOSCALE_NAMESPACE='Glovebox/glovebox'
-AUTOSCALE_POOLS='cpu common 4 1 8 180 600;exams pool=exams,zone=a 2 1 3 60 300'
+AUTOSCALE_POOLS='cpu common 4 1 8 180 600;exams pool=exams,zone=a 2 1 3 60 300 40'
 `
 
 // newInstance is a machine on EC2, on which cloud-init has begun.
@@ -156,10 +156,10 @@ func TestAutoscale(t *testing.T) {
 	t.Parallel()
 	m := newInstance(t, awsEnv("")+autoscaleEnv)
 	m.stub("glovebox", `case $* in
-"autoscale --watch --interval 1m --pool common --slots 4 --min 1 --max 8 --boot 180s --clear 600s")
+"autoscale --watch --interval 1m --pool common --slots 4 --min 1 --max 8 --boot 180s --clear 600s --sessions 0")
   echo "3 workers wanted, 1 there: jobs wait (7 jobs wait, 2 run, 1.5 a second come, each runs for 2s)"
   echo "2 workers wanted, 3 there: fewer are enough" ;;
-"autoscale --watch --interval 1m --pool pool=exams,zone=a --slots 2 --min 1 --max 3 --boot 60s --clear 300s")
+"autoscale --watch --interval 1m --pool pool=exams,zone=a --slots 2 --min 1 --max 3 --boot 60s --clear 300s --sessions 40")
   echo "5 workers wanted of pool=exams,zone=a, 1 there: jobs wait (7 jobs wait, 2 run, 1.5 a second come, each runs for 2s)" ;;
 *) exit 2 ;;
 esac
@@ -203,6 +203,21 @@ func TestBootRefuses(t *testing.T) {
 				t.Errorf("want the launch abandoned, asked was\n%s", asked)
 			}
 		})
+	}
+}
+
+// TestBootWithoutPackages: an instance that gets no packages is given up at once, too.
+func TestBootWithoutPackages(t *testing.T) {
+	t.Parallel()
+	m := newInstance(t, awsEnv("release"))
+	m.write("tree/boot.sh", boot(t))
+	m.stub("dpkg-query", "")
+	m.stub("apt-get", "exit 100")
+	if out, err := m.try("./boot.sh"); err == nil {
+		t.Errorf("it went on:\n%s", out)
+	}
+	if asked := m.asked(); !strings.Contains(asked, lifecycle+"ABANDON"+launched) || strings.Contains(asked, "CONTINUE") {
+		t.Errorf("want the launch abandoned, asked was\n%s", asked)
 	}
 }
 

@@ -27,9 +27,9 @@ locals {
       },
       length(var.autoscale) == 0 || group.role != "api" ? {} : {
         AUTOSCALE_NAMESPACE = local.wanted_metric.namespace
-        # Of each pool: name, labels, slots, least, most, seconds of boot, seconds to be done within.
+        # Of each pool: name, labels, slots, least, most, seconds of boot, seconds to be done within, sessions.
         AUTOSCALE_POOLS = join(";", [for pool, follows in var.autoscale : join(" ", [
-          pool, local.counted_by[pool], follows.slots, var.workers[pool].min_size, var.workers[pool].max_size, follows.boot_seconds, follows.clear_seconds,
+          pool, local.counted_by[pool], follows.slots, var.workers[pool].min_size, var.workers[pool].max_size, follows.boot_seconds, follows.clear_seconds, follows.sessions,
         ])])
       },
     )

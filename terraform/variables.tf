@@ -330,12 +330,13 @@ variable "autoscale" {
     each, and write what it says into CloudWatch. A pool with only is counted from the jobs that name these labels of it, one without from the
     jobs of workers that are kept for none, which only one pool can be. slots is how many jobs one of its hosts runs at once: its CPUs, or its
     GLOVEBOX_CONCURRENCY. boot_seconds is how long a host takes until it takes jobs, and clear_seconds within which time what waits is
-    to be done, boot included. Pools that aren't named stay at their min_size, without wanted_workers_metric.
+    to be done, boot included. sessions is how many sessions one of them holds, 0 for a pool of jobs: hosts that go end theirs. Pools that aren't named stay at their min_size, without wanted_workers_metric.
   EOT
   type = map(object({
     slots         = number
     boot_seconds  = optional(number, 180)
     clear_seconds = optional(number, 600)
+    sessions      = optional(number, 0)
   }))
   default  = {}
   nullable = false
@@ -347,6 +348,10 @@ variable "autoscale" {
   validation {
     condition     = alltrue([for pool in values(var.autoscale) : pool.slots >= 1 && pool.slots <= 1000 && floor(pool.slots) == pool.slots])
     error_message = "autoscale.….slots has to be a whole number, 1 to 1000."
+  }
+  validation {
+    condition     = alltrue([for pool in values(var.autoscale) : pool.sessions >= 0 && pool.sessions <= 1000 && floor(pool.sessions) == pool.sessions])
+    error_message = "autoscale.….sessions has to be a whole number, 0 to 1000."
   }
   validation {
     condition = alltrue([for pool in values(var.autoscale) :

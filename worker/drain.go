@@ -22,8 +22,11 @@ func (w *Worker) obey(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if w.drained.Swap(drained) != drained && drained {
-		w.pause(errDrainedByOperator)
+	if w.drained.Swap(drained) != drained {
+		w.Metrics.Drained(drained)
+		if drained {
+			w.pause(errDrainedByOperator)
+		}
 	}
 	return nil
 }

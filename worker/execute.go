@@ -163,7 +163,7 @@ func (w *Worker) run(ctx context.Context, j record.Record, events *eventPublishe
 	if outcome.Compile != nil {
 		outcome.Compile.Output = mask.Text(outcome.Compile.Output)
 	}
-	w.Metrics.Ran(runtime.Name, outcome.Start(), outcome.Startup, outcome.Usage, out.artifacts)
+	w.Metrics.Ran(runtime.Name, outcome.Start(), outcome.Starting(), outcome.Usage, out.artifacts)
 	result := w.result(j, runtime, outcome, out)
 	if grader != nil {
 		grader.fill(&result)

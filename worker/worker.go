@@ -251,6 +251,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.Log.Info("worker takes jobs", "worker", w.ID, "concurrency", w.Concurrency, "memory_mb", w.MemoryMB)
 		w.breaker.switching.Lock() // a job that fails at once pauses the worker behind its start
 		err := w.takeJobs()
+		w.Metrics.Paused(false)
 		w.breaker.switching.Unlock()
 		if err != nil {
 			return err

@@ -70,7 +70,6 @@ func (s *startup) run(ctx context.Context) error {
 			return err
 		}
 	}
-	s.metrics.worker.Paused(false)
 	if c.Warm > 0 && s.podman != nil {
 		s.podman.KeepWarm(ctx, s.warm)
 	}

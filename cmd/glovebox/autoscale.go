@@ -40,6 +40,9 @@ func (a *app) autoscaleCommand() *cobra.Command {
 through with those that wait within --clear. A tenant counts with no more jobs than its
 quota lets run at once. With nothing to do it is --min, which may be 0.
 
+Sessions keep memory while they are open, and no slot: with --sessions, as many workers as
+can hold them. Without it a worker that goes ends those that it holds, however many.
+
 These are the workers that are kept for no jobs: they are counted from jobs without a
 placement, and those whose labels such a worker has, or had within a week. --pool counts
 the workers of a pool instead, from the jobs whose placement names its labels: give those
@@ -64,6 +67,7 @@ GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.policy.Slots, "slots", 2, "`N` jobs that one worker runs at once")
+	f.IntVar(&o.policy.Sessions, "sessions", 0, "`N` sessions that one worker holds, idle ones included; 0: they ask for one worker, however many")
 	f.IntVar(&o.policy.Least, "min", 0, "`N` workers at least")
 	f.IntVar(&o.policy.Most, "max", 100, "`N` workers at most")
 	f.DurationVar(&o.policy.Clear, "clear", 3*time.Minute, "`TIME` within which what waits is to be done, the start of workers included")
@@ -75,7 +79,7 @@ GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`HOST:PORT` at which Prometheus finds /metrics, with --watch")
 	f.BoolVar(&o.watch, "watch", false, "go on, and print a line for each look")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	for _, name := range []string{"slots", "min", "max", "clear", "boot", "service", "hold", "interval", "pool"} {
+	for _, name := range []string{"slots", "sessions", "min", "max", "clear", "boot", "service", "hold", "interval", "pool"} {
 		setTwin(cmd, name, "GLOVEBOX_AUTOSCALE_"+strings.ToUpper(name))
 	}
 	return cmd

@@ -110,8 +110,8 @@ func passwordFile(path string) (string, error) {
 		return "", err
 	}
 	password := strings.TrimSpace(string(b))
-	if len(password) < minRedisPassword || strings.ContainsAny(password, "@:/?# \t\n") {
-		return "", fmt.Errorf("%s is no password for a URL: want %d or more characters, none of them @ : / ? # or blank; remove it, and one is made", path, minRedisPassword)
+	if len(password) < minRedisPassword || strings.ContainsAny(password, "@:/?#% \t\n") {
+		return "", fmt.Errorf("%s is no password for a URL: want %d or more characters, none of them @ : / ? # %% or blank; remove it, and one is made", path, minRedisPassword)
 	}
 	return password, nil
 }

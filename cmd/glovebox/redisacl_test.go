@@ -86,7 +86,12 @@ func TestRedisACLRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(short, "glovebox-api"), []byte("redis"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	escaped := t.TempDir()
+	if err := os.WriteFile(filepath.Join(escaped, "glovebox-api"), []byte("twenty%41characters-or-more"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for want, args := range map[string][]string{
+		"? # % or blank":  {escaped},
 		"chmod 600":       {open},
 		"no password for": {short},
 		"want 1 to 63":    {"--worker", "a b", t.TempDir()},

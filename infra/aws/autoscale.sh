@@ -9,7 +9,7 @@ set -eu -o pipefail
 # follow writes the numbers of one pool until glovebox ends, which counts its workers from the jobs that name these labels.
 follow() {
     local pool=$1
-    glovebox autoscale --watch --interval 1m --pool "$2" --slots "$3" --min "$4" --max "$5" --boot "${6}s" --clear "${7}s" | while read -r wanted why; do
+    glovebox autoscale --watch --interval 1m --pool "$2" --slots "$3" --min "$4" --max "$5" --boot "${6}s" --clear "${7}s" --sessions "${8:-0}" | while read -r wanted why; do
         echo "$pool: $wanted $why"
         # A number that didn't arrive is followed by another: the group stays as it is meanwhile. It is given up before
         # that one comes, or numbers of an outage would stand in line, and count as those of the time after it.

@@ -13,6 +13,9 @@ type Policy struct {
 	// Slots is how many jobs one worker runs at once, 1 to 1000. Defaults to 2, as a worker's
 	// concurrency does.
 	Slots int
+	// Sessions is how many sessions one worker holds, 0 to 1000: they keep memory, not slots. 0, the default: however many there are,
+	// they need one worker.
+	Sessions int
 	// Least and Most bound the number of workers, 0 to 10,000. Most defaults to 100.
 	Least, Most int
 	// Clear is within which time a queue is to be empty, the time in which workers start included.
@@ -41,6 +44,8 @@ func (p Policy) Filled() (Policy, error) {
 	switch {
 	case p.Slots < 1 || p.Slots > 1000:
 		return p, fmt.Errorf("slots is %d: want 1 to 1000", p.Slots)
+	case p.Sessions < 0 || p.Sessions > 1000:
+		return p, fmt.Errorf("sessions is %d: want 0 to 1000", p.Sessions)
 	case p.Most < 1 || p.Most > 10_000:
 		return p, fmt.Errorf("max is %d: want 1 to 10000", p.Most)
 	case p.Least < 0 || p.Least > p.Most:

@@ -123,8 +123,11 @@ func (s *Scaler) need(l Load) Decision {
 	backlog := min(all.waiting*service.Seconds()/(p.Clear-p.Boot).Seconds()*late, all.waiting)
 	slots := max(offered+p.Spare*math.Sqrt(offered), all.running) + backlog
 	workers := slots / float64(p.Slots)
-	if (all.jobs > 0 || l.Sessions > 0) && workers < 1 {
-		workers = 1
+	if all.jobs > 0 || l.Sessions > 0 {
+		workers = max(workers, 1)
+	}
+	if p.Sessions > 0 {
+		workers = max(workers, float64(l.Sessions)/float64(p.Sessions))
 	}
 	return Decision{
 		Pool: l.Pool, At: l.At, Needed: s.bounded(ceil(workers)), Workers: l.Workers, Paused: l.Paused, Waiting: ceil(all.waiting), Running: ceil(all.running),

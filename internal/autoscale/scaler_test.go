@@ -12,7 +12,7 @@ var start = time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
 // needed is what one look at these tenants asks for, of workers with four slots.
 func needed(t *testing.T, l Load) int {
 	t.Helper()
-	s, err := New(Policy{Slots: 4, Service: 2 * time.Second, Clear: 3 * time.Minute, Boot: time.Minute})
+	s, err := New(Policy{Slots: 4, Sessions: 10, Service: 2 * time.Second, Clear: 3 * time.Minute, Boot: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +33,8 @@ func TestNeeded(t *testing.T) {
 		{"one job", Load{Tenants: []Tenant{{Name: "a", Queued: 1}}}, 1},
 		{"one that comes due before a worker has started", Load{Tenants: []Tenant{{Name: "a", Soon: 1}}}, 1},
 		{"a session", Load{Sessions: 3}, 1},
+		{"more sessions than a worker holds", Load{Sessions: 21}, 3},
+		{"sessions and jobs side by side", Load{Sessions: 21, Tenants: []Tenant{{Name: "a", Running: 17}}}, 5},
 		{"600 jobs are ten slots", Load{Tenants: []Tenant{{Name: "a", Queued: 600}}}, 3},
 		{"600 of two tenants are, too", Load{Tenants: []Tenant{{Name: "a", Queued: 300}, {Name: "b", Queued: 300}}}, 3},
 		{"a quota bounds its tenant", Load{Tenants: []Tenant{{Name: "a", Queued: 100_000, Quota: 2}}}, 1},
@@ -57,6 +59,7 @@ func TestPolicyIsChecked(t *testing.T) {
 		says   string
 	}{
 		{Policy{Slots: -1}, "slots is -1: want 1 to 1000"},
+		{Policy{Sessions: -1}, "sessions is -1: want 0 to 1000"},
 		{Policy{Most: 20_000}, "max is 20000: want 1 to 10000"},
 		{Policy{Least: 101}, "min is 101: want 0 to max, which is 100"},
 		{Policy{Least: -1}, "min is -1"},

@@ -15,6 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -171,12 +172,16 @@ func TestQueueDepth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	ofPool := queue.RunTask(job.NewID("t0"), 1, job.Normal, time.Now()).InPool("pool=exams") // which counts as what it is
+	if err := s.Queue.Enqueue(t.Context(), ofPool); err != nil {
+		t.Fatal(err)
+	}
 	d, err := s.Depth(t.Context())
-	if err != nil || d.Queued != tenants || len(d.Queues) != 5 {
+	if err != nil || d.Queued != tenants || len(d.Queues) != 6 {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 	for _, q := range d.Queues {
-		want := map[string]int{"high": 1, "normal": tenants - 1}[q.Name]
+		want := map[string]int{"high": 1, "normal": tenants}[q.Name]
 		if q.Waiting != want || (q.Oldest > 0) != (want > 0) || q.Oldest > time.Since(began) {
 			t.Errorf("got %+v, want %d waiting since the test began", q, want)
 		}

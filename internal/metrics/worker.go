@@ -16,7 +16,7 @@ type Worker struct {
 	cpu                             *prometheus.CounterVec
 	artifacts, bytes                *prometheus.CounterVec
 	failures, lacked, testReads     *prometheus.CounterVec
-	running, slots, paused          prometheus.Gauge
+	running, slots, paused, drained prometheus.Gauge
 	memoryReserved, memoryAvailable prometheus.Gauge
 	testCache                       prometheus.Gauge
 	pauses                          *prometheus.CounterVec
@@ -44,7 +44,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	m := &Worker{
 		registerer: r, runtimes: runtimes,
 		startup: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox, warm (it waited), preloaded (so did the interpreter) or cold, to the program's first instruction.", Buckets: runBuckets,
+			Name: "glovebox_sandbox_startup_seconds", Help: "From the claim of a sandbox, warm (it waited), preloaded (so did the interpreter) or cold, to the program's first instruction, without its compile step.", Buckets: runBuckets,
 		}, []string{"runtime", "start"}),
 		run: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "glovebox_job_run_seconds", Help: "Wall-clock time of programs, whatever they came to.", Buckets: runBuckets,
@@ -79,6 +79,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		running:         gauge("glovebox_worker_jobs", "Jobs that this worker has in hand."),
 		slots:           gauge("glovebox_worker_concurrency", "Jobs that this worker may have in hand."),
 		paused:          gauge("glovebox_worker_paused", "1 while this worker takes no jobs because it can run none, else 0."),
+		drained:         gauge("glovebox_worker_drained", "1 while an operator has drained this worker, which is paused then, else 0."),
 		memoryReserved:  gauge("glovebox_worker_memory_reserved_bytes", "Memory that the jobs which run may use, their sandboxes' own included."),
 		memoryAvailable: gauge("glovebox_worker_memory_budget_bytes", "Memory that all sandboxes of this worker may use together."),
 	}
@@ -93,7 +94,7 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	}
 	m.lacked.WithLabelValues("worker")
 	m.lacked.WithLabelValues("nobody")
-	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.testReads, m.testCache, m.pauses, m.pauseTime, m.pausedSessions, m.pausedBytes, m.running, m.slots, m.paused, m.memoryReserved, m.memoryAvailable)
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.testReads, m.testCache, m.pauses, m.pauseTime, m.pausedSessions, m.pausedBytes, m.running, m.slots, m.paused, m.drained, m.memoryReserved, m.memoryAvailable)
 	return m
 }
 
@@ -107,12 +108,16 @@ func (m *Worker) Offers(concurrency int, memory int64) {
 func (m *Worker) Took(n int) { m.running.Add(float64(n)) }
 
 // Paused says whether the worker is paused.
-func (m *Worker) Paused(now bool) {
-	if now {
-		m.paused.Set(1)
-	} else {
-		m.paused.Set(0)
+func (m *Worker) Paused(now bool) { m.paused.Set(oneIf(now)) }
+
+// Drained says whether an operator has drained the worker.
+func (m *Worker) Drained(now bool) { m.drained.Set(oneIf(now)) }
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
 	}
+	return 0
 }
 
 // Reserved says that sandboxes take so many bytes more, or if negative, less.

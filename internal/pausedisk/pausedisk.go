@@ -50,7 +50,7 @@ func Room(dir string, bytes int64) error {
 		return fmt.Errorf("%w: %s is memory, which they are to give back", ErrUseless, dir)
 	}
 	if free := int64(min(s.Bavail, 1<<40)) * s.Bsize; free < bytes { //nolint:gosec // bounded
-		return fmt.Errorf("%s has %d MiB free, and paused sessions may take %d", dir, free>>20, bytes>>20)
+		return fmt.Errorf("%s has %d MiB free, and paused sessions may take %d, with what those there have by now", dir, free>>20, bytes>>20)
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ const (
 	DeliveryBacklog = "deliveries:backlog"
 )
 
+// sessions begins the names of the queues of sessions.
+const sessions = "sessions"
+
 // Deliveries are the queues of deliveries and their weights.
 func Deliveries() map[string]int { return map[string]int{Delivery: 9, DeliveryBacklog: 1} }
 
@@ -51,7 +54,7 @@ func Sessions(runtime, placement string) string {
 	if placement != "" {
 		runtime += Pool(placement)
 	}
-	return "sessions:" + runtime
+	return sessions + ":" + runtime
 }
 
 // handedOver is the queue of jobs that workers without the runtime or image of that name handed

@@ -68,6 +68,7 @@ type notifier struct {
 func newNotifier(rdb *redis.Client, c asynq.Config) *notifier {
 	opts := *rdb.Options()
 	opts.PoolSize, opts.MinIdleConns = 1, 0
+	opts.MaxRetries = -1 // none, as before: the client that these are of has made 0 of it, which means 3 to another
 	opts.ReadTimeout = c.TaskCheckInterval + redisconn.CallTimeout
 	n := &notifier{rdb: redis.NewClient(&opts), interval: c.TaskCheckInterval, closed: make(chan struct{})}
 	for queue := range c.Queues {

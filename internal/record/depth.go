@@ -29,7 +29,7 @@ type Depth struct {
 	Queues        []queue.Depth
 }
 
-// Depth counts what there is to do. It takes two round trips for 500 tenants and two a queue.
+// Depth counts what there is to do. It takes two round trips for 500 tenants, and two for 100 queues.
 func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	var d Depth
 	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
@@ -41,7 +41,9 @@ func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	if err != nil {
 		return Depth{}, fmt.Errorf("count what there is to do: %w", err)
 	}
-	d.Queues = s.Queue.Depths()
+	if d.Queues, err = s.Queue.Depths(ctx); err != nil {
+		return Depth{}, fmt.Errorf("count what there is to do: %w", err)
+	}
 	return d, nil
 }
 

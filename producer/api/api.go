@@ -225,12 +225,16 @@ func (a *API) Drain() { a.drain() }
 // up to 20 s, and returns nil unless some had to be cut off.
 func (a *API) Serve(ctx context.Context, l net.Listener) error { return a.serve(ctx, l, a) }
 
+// idleTime is how long a connection waits for its next request. A load balancer keeps its own for less (terraform/api.tf: 400 s): one that sends
+// a request while its target closes the connection answers 502, and nobody knows whether a job was accepted.
+const idleTime = 7 * time.Minute
+
 // serve is Serve with a handler of its own.
 func (a *API) serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	srv := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       idleTime,
 		WriteTimeout:      a.maxWait + bodyTime + 30*time.Second,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),

@@ -2,7 +2,7 @@
 # Sets this EC2 instance up: fetches the release that /etc/glovebox/aws.env names, checks its
 # SHA-256, and runs its infra/aws/host.sh. cloud-init runs it once, as root. The Auto Scaling
 # group counts the instance only after that, and replaces one on which it failed.
-set -eu -o pipefail
+set -eEu -o pipefail # E: a trap of functions, too
 # shellcheck source=/dev/null # made by cloud-init
 . /etc/glovebox/aws.env
 

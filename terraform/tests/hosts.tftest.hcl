@@ -139,7 +139,7 @@ run "fixed_sizes" {
 run "autoscale" {
   command = plan
   variables {
-    autoscale = { spot = { slots = 4 }, default = { slots = 8, clear_seconds = 300 } }
+    autoscale = { spot = { slots = 4 }, default = { slots = 8, clear_seconds = 300, sessions = 40 } }
   }
 
   assert {
@@ -156,7 +156,7 @@ run "autoscale" {
   }
   assert {
     condition = alltrue([for line in [
-      "AUTOSCALE_NAMESPACE='Glovebox/glovebox'", "AUTOSCALE_POOLS='default common 8 1 4 180 300;spot capacity=spot 4 1 4 180 600'",
+      "AUTOSCALE_NAMESPACE='Glovebox/glovebox'", "AUTOSCALE_POOLS='default common 8 1 4 180 300 40;spot capacity=spot 4 1 4 180 600 0'",
     ] : strcontains(base64decode(aws_launch_template.this["api"].user_data), line)])
     error_message = "The API's hosts have to know how to count."
   }

@@ -523,6 +523,14 @@ run "autoscale_without_slots" {
   expect_failures = [var.autoscale]
 }
 
+run "autoscale_with_half_a_session" {
+  command = plan
+  variables {
+    autoscale = { default = { slots = 4, sessions = 0.5 } }
+  }
+  expect_failures = [var.autoscale]
+}
+
 run "autoscale_that_boots_for_too_long" {
   command = plan
   variables {

@@ -289,6 +289,14 @@ func (o Outcome) Start() string {
 	return "cold"
 }
 
+// Starting is Startup without the compile step.
+func (o Outcome) Starting() time.Duration {
+	if o.Compile == nil {
+		return o.Startup
+	}
+	return max(o.Startup-time.Duration(o.Compile.WallMS)*time.Millisecond, 0)
+}
+
 // Timing is how long after the call of Run each step was done.
 type Timing struct {
 	Created, Running, Ready, Started, Exited, Ended time.Duration
