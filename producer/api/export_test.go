@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -16,6 +17,24 @@ func (a *API) Patterns() []string { return a.patterns }
 // ServeWith is Serve with a handler around the API's own.
 func (a *API) ServeWith(ctx context.Context, l net.Listener, h http.Handler) error {
 	return a.serve(ctx, l, h)
+}
+
+// TakeToolCalls takes all of a tenant's places for calls of tools.
+func (a *API) TakeToolCalls(t testing.TB, tenant string) (giveBack func()) {
+	t.Helper()
+	var releases []func()
+	for range maxToolCalls {
+		release, err := a.toolCalls.acquire(tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, release)
+	}
+	return func() {
+		for _, release := range releases {
+			release()
+		}
+	}
 }
 
 // SetBodyTime changes how long the sender of a batch may take.

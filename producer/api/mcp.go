@@ -43,6 +43,14 @@ func (a *API) mcp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	message := mcpMessageOf(body)
+	if message.Method == "tools/call" { // a message that cancels one needs no place beside it
+		release, err := a.toolCalls.acquire(c.tenant)
+		if err != nil {
+			a.writeError(w, r, err)
+			return
+		}
+		defer release()
+	}
 	var languages []string
 	if message.Method == "tools/list" { // nothing else tells them
 		if languages, err = a.languages(r.Context(), c); err != nil {

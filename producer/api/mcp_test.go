@@ -217,3 +217,20 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Set("Authorization", "Bearer "+token)
 	return b.RoundTripper.RoundTrip(r)
 }
+
+// TestMCPCancelOfABusyTenant: a message that cancels a call is taken, however many calls are under way.
+func TestMCPCancelOfABusyTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.api.TakeToolCalls(t, "default")()
+	headers := []string{"Content-Type: application/json", "Accept: application/json, text/event-stream", "Mcp-Protocol-Version: 2025-11-25", "Mcp-Session-Id: one"}
+	for message, want := range map[string]int{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"x"}}}`: http.StatusTooManyRequests,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`:                         http.StatusAccepted,
+		`{"jsonrpc":"2.0","id":2,"method":"ping"}`:                                                              http.StatusOK,
+	} {
+		if a := w.do(t, http.MethodPost, "/mcp", strings.NewReader(message), headers...); a.status != want {
+			t.Errorf("%s: got %d %s, want %d", message, a.status, a.body, want)
+		}
+	}
+}

@@ -106,6 +106,12 @@ func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
+	release, err := a.toolCalls.acquire(c.tenant)
+	if err != nil {
+		a.writeError(w, r, err)
+		return
+	}
+	defer release()
 	arguments, err := toolArguments(r.Header.Get("Content-Type"), body)
 	if err != nil {
 		a.writeError(w, r, err)
@@ -152,8 +158,8 @@ const (
 	maxToolCalls = 100
 )
 
-// toolText reads the body of a call whole. The memory that it takes, and the tenant's place for a call, are
-// held until done: the SDK keeps the text as long as a call lasts.
+// toolText reads the body of a call whole. The memory that it takes is held until done: the SDK keeps the text as
+// long as a call lasts.
 func (a *API) toolText(w http.ResponseWriter, r *http.Request, c caller) (text []byte, done func(), err error) {
 	limit := min(toolBody, a.bodyLimit)
 	if r.ContentLength >= limit {
@@ -169,12 +175,7 @@ func (a *API) toolText(w http.ResponseWriter, r *http.Request, c caller) (text [
 		held.release()
 		return nil, nil, memoryProblem(err)
 	}
-	release, err := a.toolCalls.acquire(c.tenant)
-	if err != nil {
-		held.release()
-		return nil, nil, err
-	}
-	return text, func() { held.release(); release() }, nil
+	return text, held.release, nil
 }
 
 // toolCaller says for whom a tool is called.

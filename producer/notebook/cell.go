@@ -112,7 +112,7 @@ func cellsOf(ctx context.Context, from producer.Files, e job.Executed) ([]cell, 
 	if e.Input.Language == job.FilesLanguage { // nothing that a kernel could run
 		return append(cells, cell{ID: code.ID, Markdown: true, Metadata: code.Metadata, Source: "Files: " + quoted(e.Input.Code)}), nil
 	}
-	streams, problem := printed(e.Result)
+	streams, problem := printed(e.Result, e.Input.Env["GLOVEBOX_RESULTS"] != "only")
 	code.Outputs = append(code.Outputs, streams...)
 	shown, err := shownOf(ctx, from, e.Result, code.Count)
 	code.Outputs = append(code.Outputs, shown...)
@@ -137,13 +137,13 @@ func quoted(name string) string {
 // traceback is what Python prints before one.
 const traceback = "Traceback (most recent call last):\n"
 
-// printed is what an execution printed, and how it failed; nil if it has not.
-func printed(r job.Result) (streams []any, problem *failure) {
+// printed is what an execution printed, and how it failed; nil if it has not. values is whether values were printed, too.
+func printed(r job.Result, values bool) (streams []any, problem *failure) {
 	failed := r.Status != job.Succeeded
 	said := failure{Type: "error", Name: string(r.Status), Value: because(r), Traceback: []string{}}
 	stdout, stderr := r.Stdout, r.Stderr
 	for _, x := range r.Results {
-		if x.Kind == job.ShownValue { // what is printed of it is there as a value
+		if x.Kind == job.ShownValue && values { // what is printed of it is there as a value
 			stdout = strings.TrimSuffix(stdout, x.Data[plain].Text+"\n")
 		}
 	}

@@ -58,6 +58,20 @@ func executed(n int64, code string, r job.Result, files ...job.File) job.Execute
 	return job.Executed{Result: r, Input: &job.ExecutionInput{Code: code, Files: files}}
 }
 
+// TestWriteWithoutValues: where values were not printed, nothing of what was printed is one.
+func TestWriteWithoutValues(t *testing.T) {
+	t.Parallel()
+	e := executed(1, "print(5)\n5", job.Result{Status: job.Succeeded, Stdout: "5\n", Results: []job.Shown{{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "5"}}}}})
+	e.Input.Env = map[string]string{"GLOVEBOX_RESULTS": "only"}
+	var b bytes.Buffer
+	if err := notebook.Write(t.Context(), &b, source{all: []job.Executed{e}}, "s"); err != nil {
+		t.Fatal(err)
+	}
+	if outputs := check(t, b.Bytes())[0]["outputs"].([]any); len(outputs) != 2 || outputs[0].(map[string]any)["text"] != "5\n" {
+		t.Errorf("got %v, want what was printed and the value", outputs)
+	}
+}
+
 // TestWrite: whatever a session has executed, its notebook is one by nbformat's rules, and has it.
 func TestWrite(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -81,7 +80,7 @@ func (c Caller) answer(ctx context.Context, j producer.Job) Answer {
 	r := j.Result
 	o := &Outcome{
 		JobID: r.ID, Status: r.Status, ExitCode: r.ExitCode, Artifacts: []Artifact{},
-		Stdout: cut(r.Stdout, maxStdout), Stderr: cut(r.Stderr, maxStderr),
+		Stdout: c.stream(ctx, r.ID, producer.Stdout, r.Stdout, r.StdoutURL, maxStdout), Stderr: c.stream(ctx, r.ID, producer.Stderr, r.Stderr, r.StderrURL, maxStderr),
 	}
 	if r.Error != nil {
 		o.Error = r.Error.Message
@@ -210,19 +209,4 @@ func said(err error) (text string, known bool) {
 		return refused.Message, true
 	}
 	return "Glovebox could not do it just now: try again in a moment", false
-}
-
-// cut returns a text of at most so many bytes and a remark: its beginning, and as much of its end.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	head, tail := text[:most/2], text[len(text)-most/2:]
-	for !utf8.ValidString(head) {
-		head = head[:len(head)-1]
-	}
-	for !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
-	}
-	return fmt.Sprintf("%s\n… %d bytes are left out here …\n%s", head, len(text)-len(head)-len(tail), tail)
 }

@@ -63,6 +63,9 @@ func readFile() Tool {
 
 // fileContent is what an answer has of a file: its text or picture, if it is small, else a link.
 func (c Caller) fileContent(ctx context.Context, id string, f job.Artifact) ([]Content, error) {
+	if f.Size == 0 {
+		return []Content{{Type: "text", Text: f.Name + " is empty.\n"}}, nil
+	}
 	if isImage(f) {
 		if b, err := c.readImage(ctx, id, f); err == nil {
 			return []Content{{Type: "text", Text: fmt.Sprintf("%s is an image of %d bytes.\n", f.Name, f.Size)}, {Type: "image", Data: b, MediaType: f.MediaType, Name: f.Name}}, nil

@@ -45,7 +45,11 @@ func getJob() Tool {
 					return Answer{}, err
 				}
 			}
-			return c.answer(ctx, j), nil
+			a := c.answer(ctx, j)
+			if j.Ended() && j.Result.Session != nil {
+				return inSession(a, j.Result.Session.ID, j.Result), nil
+			}
+			return a, nil
 		},
 	}
 }

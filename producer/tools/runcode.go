@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -19,10 +17,6 @@ const (
 	submitTime = 30 * time.Second
 	// cancelTime is how long asking for the end of a job may take whose caller has left.
 	cancelTime = 10 * time.Second
-	// progressInterval is how often progress is told at most.
-	progressInterval = 500 * time.Millisecond
-	// maxProgress bounds a line of progress, in bytes.
-	maxProgress = 200
 )
 
 // runCodeArguments are those of run_code.
@@ -43,9 +37,9 @@ type fileArgument struct {
 
 // runCode is the tool that runs a program.
 func runCode(languages []string) Tool {
-	language := map[string]any{"type": "string", "description": "The programming language: python, node, bash, …"}
+	language := map[string]any{"type": "string", "description": "The programming language: python, node, bash, … A session keeps that of the call that started it."}
 	if len(languages) > 0 {
-		language = map[string]any{"type": "string", "description": "The programming language.", "enum": languages}
+		language = map[string]any{"type": "string", "description": "The programming language. A session keeps that of the call that started it.", "enum": languages}
 	}
 	input, _ := json.Marshal(map[string]any{ // of what can be written as JSON
 		"type":                 "object",
@@ -138,11 +132,6 @@ func (c Caller) await(ctx context.Context, j producer.Job) (producer.Job, error)
 		told := make(chan struct{})
 		go func() {
 			defer close(told)
-			defer func() {
-				if v := recover(); v != nil {
-					c.report(fmt.Errorf("progress of a tool: panic: %v\n%s", v, debug.Stack()))
-				}
-			}()
 			c.tell(watch, j.ID)
 		}()
 		defer func() { stop(); <-told }()
@@ -152,29 +141,6 @@ func (c Caller) await(ctx context.Context, j producer.Job) (producer.Job, error)
 		return c.Glovebox.Get(ctx, j.ID)
 	}
 	return ended, err
-}
-
-// tell tells of a job's progress until it ends, or ctx. That it can't is no news: the result has all.
-func (c Caller) tell(ctx context.Context, id string) {
-	var last time.Time
-	for e, err := range c.Glovebox.Watch(ctx, id, "") {
-		if err != nil {
-			return
-		}
-		line := lastLine(string(e.Data))
-		if e.Type != producer.EventStdout || line == "" || time.Since(last) < progressInterval {
-			continue
-		}
-		last = time.Now()
-		c.Progress(line)
-	}
-}
-
-// lastLine is the last line of a text that holds more than blanks.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-	return strings.ToValidUTF8(line[:min(len(line), maxProgress)], "")
 }
 
 // files are what the program is given beside the code.

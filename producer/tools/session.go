@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,11 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 	starting, done := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer done()
 	id := in.SessionID
+	if id != newSession && in.Language != "" {
+		if err := c.executes(starting, id, in.Language); err != nil {
+			return Answer{}, err
+		}
+	}
 	if id == newSession {
 		x, err := c.Glovebox.StartSession(starting, job.SessionSettings{
 			Runtime: in.Language, Limits: job.Limits{WallMS: in.TimeoutMS}, Metadata: map[string]string{"tool": RunCode},
@@ -50,6 +56,25 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 		return inSession(unfinished(j, err), id, nil), nil
 	}
 	return inSession(c.answer(ctx, ended), id, ended.Result), nil
+}
+
+// executes fails unless a session executes that language: code in another may mean something there, too.
+func (c Caller) executes(ctx context.Context, id, language string) error {
+	x, err := c.Glovebox.Session(ctx, id)
+	if err != nil || x.Runtime == language {
+		return err
+	}
+	runtimes, err := c.Glovebox.Runtimes(ctx)
+	if err != nil && !errors.Is(err, job.ErrNoRuntimes) {
+		return err
+	}
+	for _, r := range runtimes {
+		names := append([]string{r.Name}, r.Aliases...)
+		if slices.Contains(names, x.Runtime) && slices.Contains(append(names, r.Languages[:min(len(r.Languages), 1)]...), language) {
+			return nil
+		}
+	}
+	return argumentError(fmt.Sprintf("language: this session executes %s; leave it out, or start another with session_id \"new\"", x.Runtime))
 }
 
 // stopPatience is how long an interpreter may take to end what its caller has cancelled, before it is ended with its state. A sandbox

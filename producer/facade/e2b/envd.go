@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -73,6 +74,12 @@ func runErrand(ctx context.Context, w http.ResponseWriter, c *facade.Call, x job
 	return r, faultOf(ctx, c, r)
 }
 
+// What the sandbox says of files that it can't give to an execution.
+const (
+	filesDontFit = "glovebox: the input files do not fit"
+	fileRefused  = "glovebox: an input file can't be made"
+)
+
 // faultOf is what an errand's result says is wrong.
 func faultOf(ctx context.Context, c *facade.Call, r job.Result) error {
 	switch {
@@ -88,6 +95,10 @@ func faultOf(ctx context.Context, c *facade.Call, r job.Result) error {
 			fault.Message = job.Clip(fault.Message, 1000)
 			return fault
 		}
+	case r.Status == job.Failed && strings.HasPrefix(r.Stderr, filesDontFit):
+		return callError{"resource_exhausted", job.Clip(strings.TrimSpace(r.Stderr), 1000)}
+	case r.Status == job.Failed && strings.HasPrefix(r.Stderr, fileRefused):
+		return callError{"invalid_argument", job.Clip(strings.TrimSpace(r.Stderr), 1000)}
 	case r.Status == job.Canceled && r.Error != nil && r.Error.Code == job.CodeSessionEnded:
 		return errEnded
 	}

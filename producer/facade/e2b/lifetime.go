@@ -18,6 +18,12 @@ func lifetime(timeout int64) (int64, error) {
 	return max(timeout, 1), nil
 }
 
+// livesFor is the change by which a sandbox lives so many seconds from now, whatever was asked of it, and when.
+func livesFor(x job.Session, seconds int64) job.SessionChange {
+	idle := min(seconds+int64(time.Since(x.CreatedAt).Seconds()), job.MaxTTLSeconds) // counted from its last execution, and it may have had none
+	return job.SessionChange{TTLSeconds: &seconds, IdleSeconds: &idle}
+}
+
 // setTimeout lets a sandbox live so many seconds from now.
 func setTimeout(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	prolong(w, r, c, "timeout", func(job.Session, int64) bool { return true })
@@ -52,7 +58,7 @@ func prolong(w http.ResponseWriter, r *http.Request, c *facade.Call, field strin
 	}
 	if err == nil && wanted(x, asked) {
 		c.Host.Note(id)
-		_, err = c.Client.ChangeSession(ctx, id, job.SessionChange{TTLSeconds: &asked, IdleSeconds: &asked})
+		_, err = c.Client.ChangeSession(ctx, id, livesFor(x, asked))
 	}
 	switch {
 	case errors.Is(err, job.ErrSessionEnded):

@@ -181,7 +181,7 @@ func connectSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	most := int64(time.Until(x.CreatedAt.Add(job.MaxTTLSeconds*time.Second)).Seconds()) - 1
 	if wanted := min(timeout, most); wanted > left {
 		c.Host.Note(id)
-		if x, err = c.Client.ChangeSession(ctx, id, job.SessionChange{TTLSeconds: &wanted, IdleSeconds: &wanted}); err != nil {
+		if x, err = c.Client.ChangeSession(ctx, id, livesFor(x, wanted)); err != nil {
 			fail(w, r, c, inTheirWords(err))
 			return
 		}
