@@ -327,6 +327,8 @@ func checkURL(add addFunc, field, raw string) {
 		add(field, clip(raw), "is too long", fmt.Sprintf("up to %d bytes", MaxURLBytes))
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		add(field, clip(raw), "is not an http or https URL", "https://host/path")
+	case !isASCII(u.Host):
+		add(field, clip(raw), "has a host that is not ASCII", "the host's name as DNS has it, such as xn--bcher-kva.example")
 	}
 }
 

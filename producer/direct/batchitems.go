@@ -88,7 +88,7 @@ func (r *receiver) addPart(ctx context.Context, group []received, size, largest 
 				spec, err = v.pin(ctx, spec, limits)
 			}
 			if err == nil {
-				verdict, err = r.client.judge(v.terms, policy.Subject{Kind: policy.KindBatch, Spec: spec, Limits: limits})
+				verdict, err = r.client.judge(v.terms, policy.Subject{Kind: policy.KindBatch, Spec: spec, Limits: limits, Around: r.callback})
 			}
 		}
 		var invalid job.Invalid

@@ -13,6 +13,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/pipelines"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
@@ -78,6 +79,15 @@ func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, p
 	d, err := c.checkPipeline(ctx, p)
 	if err != nil {
 		return record.Run{}, err
+	}
+	if p.Callback != nil {
+		terms, err := c.terms(ctx)
+		if err != nil {
+			return record.Run{}, err
+		}
+		if err := c.judgeCallback(terms, policy.KindPipeline, p.Callback, n.Metadata); err != nil {
+			return record.Run{}, err
+		}
 	}
 	filled, err := d.Params(params)
 	if err != nil {
