@@ -290,7 +290,11 @@ func (s Spec) checkWordsTogether(add addFunc) {
 
 func checkMetadata(add addFunc, metadata map[string]string) {
 	if len(metadata) > MaxMetadata {
-		add("metadata", len(metadata), "has too many entries", fmt.Sprintf("0 to %d", MaxMetadata))
+		message := "has too many entries"
+		if OwnMetadata(metadata) != nil {
+			message += ", with those that Glovebox adds"
+		}
+		add("metadata", len(metadata), message, fmt.Sprintf("0 to %d", MaxMetadata))
 		return
 	}
 	for k, v := range metadata {

@@ -208,10 +208,8 @@ func (c *checker) job(at, name string, s job.Step) {
 			c.add(at+"."+field, nil, "is for a job of its own", "nothing; the pipeline has deadline_seconds")
 		}
 	}
-	for _, key := range []string{job.TemplateKey, job.HookKey, job.DeliveryKey, job.ScheduleKey, job.FireKey, job.RunKey, job.StepKey} {
-		if _, ok := s.Metadata[key]; ok {
-			c.add(at+".metadata."+key, nil, "is Glovebox's", "another name")
-		}
+	for _, f := range job.OwnMetadata(s.Metadata) {
+		c.add(at+"."+f.Field, f.Value, f.Message, f.Allowed)
 	}
 	sample := templates.Pointers(s.TemplateSpec, func(field, pointer string) {
 		c.pointer(at+"."+field+".from", pointer, s.Needs, each)

@@ -246,6 +246,7 @@ func TestCheckRefuses(t *testing.T) {
 		`{"stdin":{"from":"params"}}`:                               "spec.stdin.from: points at no parameter",
 		`{"files":[{"name":"a","content":{"from":"/params/a~2"}}]}`: "spec.files[0].content.from: points at no parameter",
 		`{"metadata":{"glovebox.template":"x"}}`:                    "spec.metadata.glovebox.template: is Glovebox's",
+		`{"metadata":{"glovebox.run":"x"}}`:                         "spec.metadata.glovebox.run: is Glovebox's",
 		`{"run_at":"2030-01-01T00:00:00Z"}`:                         "spec.run_at: is one time",
 		`{"deadline":"2030-01-01T00:00:00Z"}`:                       "spec.deadline: is one time",
 		`{"idempotency_key":"x"}`:                                   "spec.idempotency_key: names one job",

@@ -73,7 +73,6 @@ func (r *receiver) addPart(ctx context.Context, group []received, size, largest 
 	if err != nil {
 		return err
 	}
-	v.regrades = r.regrades
 	var jobs []record.NewJob
 	var faults []job.ItemError
 	var prints []record.Fingerprint
@@ -81,6 +80,9 @@ func (r *receiver) addPart(ctx context.Context, group []received, size, largest 
 		spec, verdict, err := item.spec, policy.Verdict{}, error(nil)
 		if item.invalid == nil && spec.IdempotencyKey != "" {
 			item.invalid = job.Invalid{{Field: "idempotency_key", Message: "is not for a job of a batch", Allowed: "a key of the batch"}}
+		}
+		if item.invalid == nil && !r.regrades { // that keeps what a submission says of where it comes from
+			item.invalid = job.OwnMetadata(spec.Metadata)
 		}
 		if item.invalid == nil {
 			var limits job.Limits

@@ -28,6 +28,9 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 			return j, err
 		}
 	}
+	if invalid := job.OwnMetadata(spec.Metadata); invalid != nil {
+		return producer.Job{}, invalid
+	}
 	return c.accept(ctx, n, spec)
 }
 

@@ -30,8 +30,6 @@ type validator struct {
 	problems map[string]job.Problem
 	// head is that of the one that a single job names, which was read just before; empty: it was not.
 	head job.ProblemHead
-	// regrades says that the jobs come from Regrade.
-	regrades bool
 }
 
 // validator reads what a job of the tenant may be now. It is for one goroutine.
@@ -82,9 +80,6 @@ func (v *validator) knownImages(ctx context.Context) ([]string, error) {
 // limits that the job will have. It fails with job.Invalid or job.ErrNoRuntimes.
 func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec, limits job.Limits, err error) {
 	var none job.Limits
-	if _, own := spec.Metadata[job.RegradeKey]; own && !v.regrades {
-		return spec, none, job.Invalid{{Field: "metadata." + job.RegradeKey, Message: "is Glovebox's", Allowed: "another name"}}
-	}
 	var images []string
 	if spec.Image != "" {
 		if images, err = v.knownImages(ctx); err != nil {
