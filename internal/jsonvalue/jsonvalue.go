@@ -155,6 +155,25 @@ func Find(v any, pointer string) (any, bool) {
 	return v, true
 }
 
+// Clone returns a value that shares no list and no object with v.
+func Clone(v any) any {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = Clone(item)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for key, item := range v {
+			object[key] = Clone(item)
+		}
+		return object
+	}
+	return v
+}
+
 // Text is text as it is, and any other value as JSON.
 func Text(v any) (string, error) {
 	if s, ok := v.(string); ok {

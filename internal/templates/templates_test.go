@@ -152,6 +152,30 @@ func TestSpecStays(t *testing.T) {
 	}
 }
 
+// TestFilled: what parameters have become with their defaults is read again, however large that is.
+func TestFilled(t *testing.T) {
+	t.Parallel()
+	schema, err := templates.Parse(json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"default":"` + strings.Repeat("x", 8<<10) + `"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := schema.Params(json.RawMessage(`{"a":"` + strings.Repeat("x", 60<<10) + `"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := job.Marshal(params)
+	if err != nil || len(text) <= job.MaxParamsBytes {
+		t.Fatalf("got %d bytes, %v", len(text), err)
+	}
+	again, err := schema.Filled(text)
+	if diff := cmp.Diff(params, again); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%.300s", err, diff)
+	}
+	if _, err := schema.Params(text); err == nil {
+		t.Error("from somebody else: want it refused")
+	}
+}
+
 func TestParamsRefuses(t *testing.T) {
 	t.Parallel()
 	schema, err := templates.Parse(json.RawMessage(schemaText))

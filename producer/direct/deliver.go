@@ -303,7 +303,7 @@ func (k *Knock) params() (map[string]any, error) {
 	params := map[string]any{}
 	for name, pointer := range k.hook.From {
 		if v, ok := jsonvalue.Find(values, pointer); ok {
-			params[name] = v
+			params[name] = jsonvalue.Clone(v) // two may point at one object, and each has defaults of its own
 		}
 	}
 	if jsonvalue.Exceeds(params, job.MaxParamsBytes) {
@@ -329,8 +329,8 @@ func (k *Knock) addBody(spec *job.Spec) error {
 	if k.hook.Body == job.BodyStdin {
 		spec.Stdin, spec.StdinBase64 = text, base64Text
 	} else {
-		if spec.Source == "" && spec.Entrypoint == "" && spec.Commands == nil && len(spec.Files) == 1 {
-			spec.Entrypoint = spec.Files[0].Name // the template's only file is the program, with the body beside it, too
+		if len(spec.Files) == 1 {
+			spec.RunFile(spec.Files[0].Name)
 		}
 		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, Content: text, ContentBase64: base64Text})
 	}

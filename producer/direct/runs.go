@@ -89,7 +89,11 @@ func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, p
 			return record.Run{}, err
 		}
 	}
-	filled, err := d.Params(params)
+	read := d.Params
+	if n.RerunOf != "" {
+		read = d.FilledParams
+	}
+	filled, err := read(params)
 	if err != nil {
 		return record.Run{}, err
 	}
