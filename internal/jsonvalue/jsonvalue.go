@@ -111,28 +111,9 @@ func left(v any, most int) int {
 	return most
 }
 
-// ParsePointer returns the words of a JSON pointer (RFC 6901), and false for what is none.
-func ParsePointer(pointer string) (words []string, ok bool) {
-	if pointer == "" {
-		return nil, true
-	}
-	if pointer[0] != '/' {
-		return nil, false
-	}
-	words = strings.Split(pointer[1:], "/")
-	for i, w := range words {
-		plain := strings.NewReplacer("~0", "", "~1", "").Replace(w)
-		if strings.Contains(plain, "~") {
-			return nil, false
-		}
-		words[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(w)
-	}
-	return words, true
-}
-
 // Find returns what the pointer finds in v, and whether that is there.
 func Find(v any, pointer string) (any, bool) {
-	words, ok := ParsePointer(pointer)
+	words, ok := job.ParsePointer(pointer)
 	if !ok {
 		return nil, false
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/templates"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -279,7 +278,7 @@ func (c *checker) file(at string, f job.StepFile, s job.Step) (job.File, bool) {
 	default:
 		// What a job wrote to its outputs must not name the artifacts of another job: a pointer to an
 		// artifact leads through the run's own steps.
-		words, ok := jsonvalue.ParsePointer(f.From)
+		words, ok := job.ParsePointer(f.From)
 		if !ok || len(words) < 4 || words[0] != "needs" || !slices.Contains(s.Needs, words[1]) || words[2] != "artifacts" {
 			c.add(at+".from", job.Clip(f.From, 120), "points at no artifact", "/needs/STEP/artifacts/NAME of a step that this one needs; /item of a step for each artifact; a text is pointed at by content")
 		}
@@ -292,7 +291,7 @@ var needFields = []string{"status", "count", "succeeded", "failed", "outputs", "
 
 // pointer checks what a value points at.
 func (c *checker) pointer(field, pointer string, needs []string, each bool) {
-	words, ok := jsonvalue.ParsePointer(pointer)
+	words, ok := job.ParsePointer(pointer)
 	if ok && len(words) > 0 {
 		switch words[0] {
 		case "params":

@@ -31,7 +31,7 @@ func Check(spec job.TemplateSpec, schema *Schema) (job.Spec, error) {
 		add(f.Field, f.Value, f.Message, f.Allowed)
 	}
 	sample, err := fill(spec, func(field, pointer string) (string, error) {
-		words, ok := jsonvalue.ParsePointer(pointer)
+		words, ok := job.ParsePointer(pointer)
 		if !ok || len(words) == 0 || words[0] != "params" || len(words) > 1 && !schema.Has(words[1]) {
 			pointers := []string{"/params"}
 			for _, name := range schema.Names() {

@@ -123,7 +123,7 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 		return spec, none, invalid
 	}
 	if program := spec.CheckerProgram(); program != nil {
-		if err := program.Spec().CheckSource(v.fileOf(*program)); err != nil {
+		if err := program.Spec().CheckSource(v.sourceFile(program.Runtime, program.Entrypoint)); err != nil {
 			return spec, none, err
 		}
 	}
@@ -223,14 +223,14 @@ func (v *validator) checker(c *job.Checker, least job.Isolation) *job.Checker {
 	return &checker
 }
 
-// fileOf is the file that a checker's source becomes.
-func (v *validator) fileOf(p job.CheckerProgram) string {
+// sourceFile is the file that a source becomes, "" for that of a runtime which no worker has.
+func (v *validator) sourceFile(runtime, entrypoint string) string {
 	for _, of := range v.runtimes {
-		if of.Name == p.Runtime {
-			return cmp.Or(p.Entrypoint, of.File)
+		if of.Name == runtime || slices.Contains(of.Aliases, runtime) {
+			return cmp.Or(entrypoint, of.File)
 		}
 	}
-	return p.Entrypoint
+	return entrypoint
 }
 
 // checkSecrets refuses a job that names a secret which the tenant doesn't have.
