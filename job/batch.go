@@ -50,6 +50,7 @@ func (o BatchOptions) Check() error {
 		o.Callback.check(add, EventBatchCompleted)
 	}
 	checkMetadata(add, o.Metadata)
+	errs = append(errs, OwnMetadata(o.Metadata)...)
 	if len(errs) == 0 {
 		return nil
 	}

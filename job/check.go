@@ -290,7 +290,11 @@ func (s Spec) checkWordsTogether(add addFunc) {
 
 func checkMetadata(add addFunc, metadata map[string]string) {
 	if len(metadata) > MaxMetadata {
-		add("metadata", len(metadata), "has too many entries", fmt.Sprintf("0 to %d", MaxMetadata))
+		message := "has too many entries"
+		if OwnMetadata(metadata) != nil {
+			message += ", with those that Glovebox adds"
+		}
+		add("metadata", len(metadata), message, fmt.Sprintf("0 to %d", MaxMetadata))
 		return
 	}
 	for k, v := range metadata {
@@ -327,6 +331,8 @@ func checkURL(add addFunc, field, raw string) {
 		add(field, clip(raw), "is too long", fmt.Sprintf("up to %d bytes", MaxURLBytes))
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		add(field, clip(raw), "is not an http or https URL", "https://host/path")
+	case !isASCII(u.Host):
+		add(field, clip(raw), "has a host that is not ASCII", "the host's name as DNS has it, such as xn--bcher-kva.example")
 	}
 }
 

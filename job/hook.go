@@ -179,8 +179,8 @@ func (h HookSettings) Check() error {
 		add("from", len(h.From), "has too many entries", fmt.Sprintf("0 to %d", MaxArgs))
 	} else {
 		for name, pointer := range h.From {
-			first, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-			if !strings.HasPrefix(pointer, "/") || !slices.Contains(hookRoots, first) || len(pointer) > MaxMetadataBytes || strings.HasSuffix(pointer, "~") {
+			words, ok := ParsePointer(pointer)
+			if !ok || len(words) == 0 || !slices.Contains(hookRoots, words[0]) || len(pointer) > MaxMetadataBytes {
 				add("from."+clip(name), clip(pointer), "points at nothing of a request", "/"+strings.Join(hookRoots, ", /")+", and below: /body/ref")
 			}
 		}

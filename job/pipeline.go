@@ -19,9 +19,9 @@ const (
 	// MaxRetries and MaxRetryDelaySeconds bound what a step's retry may say.
 	MaxRetries           = 10
 	MaxRetryDelaySeconds = 3600
-	// MaxOutputsBytes bounds OutputsFile, and what all values of a fan-out have together, as JSON.
+	// MaxOutputsBytes bounds OutputsFile.
 	MaxOutputsBytes = 64 << 10
-	// MaxStepOutputsBytes bounds the OutputsFiles of all jobs of a step together.
+	// MaxStepOutputsBytes bounds the OutputsFiles of all jobs of a step together, and all items of a fan-out, as JSON.
 	MaxStepOutputsBytes = 1 << 20
 	// DefaultRunSeconds is the deadline of a pipeline that has none, MaxRunSeconds the latest one.
 	DefaultRunSeconds = 3600
@@ -61,10 +61,10 @@ type Step struct {
 
 	Needs        []string `json:"needs,omitempty" doc:"Steps that must have ended before this one begins."`
 	When         string   `json:"when,omitempty" doc:"Begin only if this is true (CEL), however the needs ended: needs.STEP.status, .count, .succeeded, .failed and .outputs, params. Absent: begin if all needs succeeded." example:"needs.parse.failed > 0"`
-	Each         *Each    `json:"each,omitempty" doc:"One job for each item, to which /item and /index point."`
+	Each         *Each    `json:"each,omitempty" doc:"One job for each item, to which /item and /index point: up to 256, of 1 MiB together as JSON."`
 	Parallel     int      `json:"parallel,omitempty" minimum:"0" doc:"With each: how many of its jobs may be under way at once. Absent: all."`
 	Retry        *Retry   `json:"retry,omitempty" doc:"Run a job again that did not succeed."`
-	AllowFailure bool     `json:"allow_failure,omitempty" doc:"What needs this step takes a failure for a success, and so does the run."`
+	AllowFailure bool     `json:"allow_failure,omitempty" doc:"What needs this step takes a failure for a success, and so does the run. So it is where a job of it was canceled."`
 }
 
 // StepFile is a [TemplateFile], or stands for artifacts of steps before.

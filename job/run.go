@@ -24,6 +24,7 @@ func (r PipelineRequest) Check() error {
 	checkMetadata(func(field string, value any, message, allowed string) {
 		errs = append(errs, FieldError{field, value, message, allowed})
 	}, r.Metadata)
+	errs = append(errs, OwnMetadata(r.Metadata)...)
 	switch steps := len(r.Pipeline.Steps); {
 	case r.Template == "" && steps == 0:
 		errs = append(errs, FieldError{"pipeline", nil, "is missing, as is template", "a pipeline with steps, or the name of a template"})

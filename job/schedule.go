@@ -149,11 +149,7 @@ func (s ScheduleSettings) Check() error {
 	if !s.EndsAt.IsZero() && !s.EndsAt.After(s.StartsAt) {
 		add("ends_at", s.EndsAt, "is not after starts_at", "a later time")
 	}
-	for _, key := range []string{TemplateKey, ScheduleKey, FireKey} {
-		if _, ok := s.Metadata[key]; ok {
-			add("metadata."+key, nil, "is Glovebox's", "another name")
-		}
-	}
+	errs = append(errs, OwnMetadata(s.Metadata)...)
 	for name, pointer := range s.From {
 		if !slices.Contains(fireRoots, pointer) {
 			add("from."+clip(name), clip(pointer), "points at nothing of a fire", strings.Join(fireRoots, ", "))

@@ -96,6 +96,7 @@ func (c SessionChange) Check() error {
 	}
 	if c.Metadata != nil {
 		checkMetadata(add, *c.Metadata)
+		errs = append(errs, OwnMetadata(*c.Metadata)...)
 	}
 	if len(errs) == 0 {
 		return nil
@@ -230,6 +231,7 @@ func (s SessionSettings) Check() error {
 			errs = append(errs, FieldError{field, value, message, allowed})
 		}, EventCompleted, EventSessionEnded)
 	}
+	errs = append(errs, OwnMetadata(s.Metadata)...)
 	errs = append(errs, keyFault(s.IdempotencyKey)...)
 	if len(errs) == 0 {
 		return nil
@@ -281,6 +283,7 @@ func (e SessionExecution) Check(most int64) error {
 	if e.ExpectGeneration < 0 || e.ExpectGeneration > math.MaxInt32 {
 		errs = append(errs, FieldError{"expect_generation", e.ExpectGeneration, "is out of range", "1 and up, 0 for any"})
 	}
+	errs = append(errs, OwnMetadata(e.Metadata)...)
 	errs = append(errs, keyFault(e.IdempotencyKey)...)
 	if len(errs) == 0 {
 		return nil

@@ -111,6 +111,13 @@ type Spec struct {
 	Groups []Group `json:"groups,omitempty" doc:"With tests: how their verdicts and scores add up; defaults to all or nothing."`
 }
 
+// RunFile has a job that names no program run the file: its only one, before others are put beside it.
+func (s *Spec) RunFile(name string) {
+	if s.Source == "" && s.Entrypoint == "" && s.Commands == nil && s.Image == "" {
+		s.Entrypoint = name
+	}
+}
+
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits

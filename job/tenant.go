@@ -196,7 +196,7 @@ func hostPattern(s string) bool {
 	host := strings.TrimPrefix(s, "*.")
 	u, err := url.Parse("https://" + host + "/")
 	return err == nil && host != "" && len(host) <= MaxHostBytes && u.Host == host && u.Port() == "" && u.User == nil &&
-		!strings.HasSuffix(host, ":") && !strings.HasSuffix(host, ".") && !strings.ContainsFunc(host, func(r rune) bool {
+		isASCII(host) && !strings.HasSuffix(host, ":") && !strings.HasSuffix(host, ".") && !strings.ContainsFunc(host, func(r rune) bool {
 		return unicode.IsUpper(r) || unicode.IsSpace(r) || unicode.IsControl(r) || r == '*' || r == '%'
 	})
 }
@@ -217,17 +217,12 @@ func (t Terms) AllowsCallback(rawURL string) bool {
 	if len(t.CallbackHosts) == 0 {
 		return true
 	}
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return false
-	}
-	host := strings.TrimSuffix(strings.ToLower(u.Host), ":"+u.Port())
-	host = strings.TrimSuffix(host, ".")
+	host := HostOf(rawURL)
 	return slices.ContainsFunc(t.CallbackHosts, func(pattern string) bool {
 		if below, ok := strings.CutPrefix(pattern, "*"); ok {
 			return strings.HasSuffix(host, below) && host != below
 		}
-		return host == pattern
+		return host != "" && host == plainHost(strings.Trim(pattern, "[]"))
 	})
 }
 

@@ -111,28 +111,9 @@ func left(v any, most int) int {
 	return most
 }
 
-// ParsePointer returns the words of a JSON pointer (RFC 6901), and false for what is none.
-func ParsePointer(pointer string) (words []string, ok bool) {
-	if pointer == "" {
-		return nil, true
-	}
-	if pointer[0] != '/' {
-		return nil, false
-	}
-	words = strings.Split(pointer[1:], "/")
-	for i, w := range words {
-		plain := strings.NewReplacer("~0", "", "~1", "").Replace(w)
-		if strings.Contains(plain, "~") {
-			return nil, false
-		}
-		words[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(w)
-	}
-	return words, true
-}
-
 // Find returns what the pointer finds in v, and whether that is there.
 func Find(v any, pointer string) (any, bool) {
-	words, ok := ParsePointer(pointer)
+	words, ok := job.ParsePointer(pointer)
 	if !ok {
 		return nil, false
 	}
@@ -153,6 +134,25 @@ func Find(v any, pointer string) (any, bool) {
 		}
 	}
 	return v, true
+}
+
+// Clone returns a value that shares no list and no object with v.
+func Clone(v any) any {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = Clone(item)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for key, item := range v {
+			object[key] = Clone(item)
+		}
+		return object
+	}
+	return v
 }
 
 // Text is text as it is, and any other value as JSON.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/templates"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -72,6 +72,9 @@ func Parse(p job.Pipeline) (*Definition, error) {
 
 // Params decodes a run's parameters, fills in what is left out, and checks them. It fails with job.Invalid.
 func (d *Definition) Params(text []byte) (map[string]any, error) { return d.schema.Params(text) }
+
+// FilledParams is Params of what that has returned before: a run's, which another repeats.
+func (d *Definition) FilledParams(text []byte) (map[string]any, error) { return d.schema.Filled(text) }
 
 // checker gathers the faults of a pipeline.
 type checker struct {
@@ -193,8 +196,12 @@ func (c *checker) job(at, name string, s job.Step) {
 				c.pointer(at+".from."+job.Clip(param, 64), v.From, s.Needs, each)
 			}
 		}
-		if s.Source != "" || s.Runtime != "" || s.Image != "" || len(s.Files) > 0 || len(s.Args) > 0 || len(s.Env) > 0 || s.Stdin != (job.Value{}) {
-			c.add(at+".template", s.Template, "is beside a job of the step's own", "a template, or a job")
+		s.TemplateSpec.Files = nil // the step's are its own
+		for _, field := range given(reflect.ValueOf(s.TemplateSpec)) {
+			c.add(at+"."+field, nil, "is beside template", "nothing: the template says it; or a job of the step's own without template")
+		}
+		if len(s.Files) > 0 {
+			c.add(at+".files", nil, "is beside template", "nothing: from gives the template parameters; or a job of the step's own without template")
 		}
 		return
 	}
@@ -208,20 +215,39 @@ func (c *checker) job(at, name string, s job.Step) {
 			c.add(at+"."+field, nil, "is for a job of its own", "nothing; the pipeline has deadline_seconds")
 		}
 	}
-	for _, key := range []string{job.TemplateKey, job.HookKey, job.DeliveryKey, job.ScheduleKey, job.FireKey, job.RunKey, job.StepKey} {
-		if _, ok := s.Metadata[key]; ok {
-			c.add(at+".metadata."+key, nil, "is Glovebox's", "another name")
-		}
+	for _, f := range job.OwnMetadata(s.Metadata) {
+		c.add(at+"."+f.Field, f.Value, f.Message, f.Allowed)
 	}
 	sample := templates.Pointers(s.TemplateSpec, func(field, pointer string) {
 		c.pointer(at+"."+field+".from", pointer, s.Needs, each)
 	})
+	if sample.Metadata == nil {
+		sample.Metadata = map[string]string{}
+	}
+	for _, key := range []string{job.RunKey, job.StepKey} { // what each of its jobs has besides
+		sample.Metadata[key] = strings.Repeat("0", mostOwnMetadata)
+	}
 	for i, f := range s.Files {
 		if file, ok := c.file(fmt.Sprintf("%s.files[%d]", at, i), f, s); ok {
 			sample.Files = append(sample.Files, file)
 		}
 	}
 	c.d.Samples[name] = sample
+}
+
+// mostOwnMetadata is as long as a run's id, or a step's name with an index, may be.
+const mostOwnMetadata = 80
+
+// given are the fields of a job that are set, by their names in JSON.
+func given(v reflect.Value) (names []string) {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		in := v.FieldByIndex(f.Index)
+		empty := in.IsZero() || (in.Kind() == reflect.Slice || in.Kind() == reflect.Map) && in.Len() == 0
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && !empty {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // file checks a file of a step, and returns one to check as a submit does, if there is one.
@@ -252,7 +278,7 @@ func (c *checker) file(at string, f job.StepFile, s job.Step) (job.File, bool) {
 	default:
 		// What a job wrote to its outputs must not name the artifacts of another job: a pointer to an
 		// artifact leads through the run's own steps.
-		words, ok := jsonvalue.ParsePointer(f.From)
+		words, ok := job.ParsePointer(f.From)
 		if !ok || len(words) < 4 || words[0] != "needs" || !slices.Contains(s.Needs, words[1]) || words[2] != "artifacts" {
 			c.add(at+".from", job.Clip(f.From, 120), "points at no artifact", "/needs/STEP/artifacts/NAME of a step that this one needs; /item of a step for each artifact; a text is pointed at by content")
 		}
@@ -265,7 +291,7 @@ var needFields = []string{"status", "count", "succeeded", "failed", "outputs", "
 
 // pointer checks what a value points at.
 func (c *checker) pointer(field, pointer string, needs []string, each bool) {
-	words, ok := jsonvalue.ParsePointer(pointer)
+	words, ok := job.ParsePointer(pointer)
 	if ok && len(words) > 0 {
 		switch words[0] {
 		case "params":

@@ -146,8 +146,8 @@ func (c Context) items(each job.Each) ([]any, error) {
 	if len(items) > job.MaxEach {
 		return nil, fmt.Errorf("there are %d items, and up to %d are allowed", len(items), job.MaxEach)
 	}
-	if b, err := job.Marshal(items); err != nil || len(b) > job.MaxOutputsBytes {
-		return nil, fmt.Errorf("the items are larger than %d bytes, as JSON", job.MaxOutputsBytes)
+	if b, err := job.Marshal(items); err != nil || len(b) > job.MaxStepOutputsBytes {
+		return nil, fmt.Errorf("the items are larger than %d bytes, as JSON", job.MaxStepOutputsBytes)
 	}
 	return items, nil
 }

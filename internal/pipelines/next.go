@@ -240,5 +240,5 @@ func (s State) Ended(p job.Pipeline) StepStatus {
 // Passed reports whether a step that needs this one begins, as far as this one is concerned.
 func (s State) Passed(p job.Pipeline, name string) bool {
 	status := s.Status(p, name)
-	return status == Succeeded || status == Failed && p.Steps[name].AllowFailure
+	return status == Succeeded || (status == Failed || status == Canceled) && p.Steps[name].AllowFailure
 }

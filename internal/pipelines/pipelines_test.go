@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glovebox-run/glovebox/internal/pipelines"
+	"github.com/glovebox-run/glovebox/internal/templates"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -67,7 +68,14 @@ func TestParseRefuses(t *testing.T) {
 		{"parallel", `{"a":{"parallel":2}}`, "steps.a.parallel", "is for a step with each"},
 		{"retry", `{"a":{"retry":{"max":11}}}`, "steps.a.retry.max", "is out of range"},
 		{"retry on", `{"a":{"retry":{"max":1,"on":["canceled"]}}}`, "steps.a.retry.on[0]", "is no end after which"},
-		{"template beside source", `{"a":{"template":"t","source":"x"}}`, "steps.a.template", "is beside a job"},
+		{"template beside source", `{"a":{"template":"t","source":"x"}}`, "steps.a.source", "is beside template"},
+		{"template beside files", `{"a":{"template":"t","files":[{"name":"x","content":"1"}]}}`, "steps.a.files", "is beside template"},
+		{"template beside args", `{"a":{"template":"t","args":["x"]}}`, "steps.a.args", "is beside template"},
+		{"template beside limits", `{"a":{"template":"t","limits":{"wall_ms":1}}}`, "steps.a.limits", "is beside template"},
+		{"template beside metadata", `{"a":{"template":"t","metadata":{"x":"y"}}}`, "steps.a.metadata", "is beside template"},
+		{"template beside callback", `{"a":{"template":"t","callback":{"url":"https://x.example/"}}}`, "steps.a.callback", "is beside template"},
+		{"template beside secrets", `{"a":{"template":"t","secrets":["X"]}}`, "steps.a.secrets", "is beside template"},
+		{"template beside run_at", `{"a":{"template":"t","run_at":"2030-01-01T00:00:00Z"}}`, "steps.a.run_at", "is beside template"},
 		{"from without template", `{"a":{"from":{"x":"y"}}}`, "steps.a.from", "is for a template's parameters"},
 		{"idempotency key", `{"a":{"idempotency_key":"k"}}`, "steps.a.idempotency_key", "is for a job of its own"},
 		{"metadata", `{"a":{"metadata":{"glovebox.run":"x"}}}`, "steps.a.metadata.glovebox.run", "is Glovebox's"},
@@ -158,6 +166,68 @@ func TestSpec(t *testing.T) {
 	want = []job.File{{Name: "parts/0/out.csv", Artifact: "t-2/out.csv", Size: 3, SHA256: "1"}, {Name: "parts/1/out.csv", Artifact: "t-3/out.csv", Size: 3, SHA256: "2"}}
 	if diff := cmp.Diff(want, spec.Files); diff != "" || spec.Stdin != "12345678901234567890" {
 		t.Errorf("stdin %q, files: %s", spec.Stdin, diff)
+	}
+}
+
+// TestProgramBesideArtifacts: a step's only file stays its program, whatever artifacts come beside it.
+func TestProgramBesideArtifacts(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `{"steps":{"b":{"runtime":"python","source":"x"},"a":{"needs":["b"],"runtime":"python","files":[{"artifacts":"b"},{"name":"main.py","content":"x"}]}}}`)
+	spec, err := d.Spec("a", pipelines.Verdict{Word: pipelines.Begin, Count: 1}, 0, pipelines.Context{Needs: map[string]pipelines.Need{"b": {
+		Status: pipelines.Succeeded, Count: 1, Succeeded: 1, Jobs: []pipelines.Ended{{ID: "t-1", Artifacts: []job.Artifact{csv("1", "a.csv")}}},
+	}}})
+	if err != nil || spec.Entrypoint != "main.py" || len(spec.Files) != 2 {
+		t.Errorf("got the entrypoint %q of %d files, %v, want main.py of two", spec.Entrypoint, len(spec.Files), err)
+	}
+}
+
+// TestParamsAreTheStepsOwn: the defaults that a template gives its parameters are in no other step's.
+func TestParamsAreTheStepsOwn(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `{"params":{"type":"object","properties":{"o":{"type":"object"}}},"steps":{"a":{"template":"t","from":{"o":{"from":"/params/o"}}}}}`)
+	c := pipelines.Context{Params: map[string]any{"o": map[string]any{"list": []any{map[string]any{}}}}}
+	params, err := d.TemplateParams("a", pipelines.Verdict{Word: pipelines.Begin, Count: 1}, 0, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := templates.Parse([]byte(`{"type":"object","properties":{"o":{"type":"object","properties":{"x":{"default":1}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Check(params); err != nil {
+		t.Fatal(err)
+	}
+	params["o"].(map[string]any)["list"].([]any)[0].(map[string]any)["y"] = 1
+	if diff := cmp.Diff(map[string]any{"o": map[string]any{"list": []any{map[string]any{}}}}, c.Params); diff != "" {
+		t.Errorf("what other steps read has changed (-want +got):\n%s", diff)
+	}
+}
+
+// TestAllowCanceled: what needs a step that may fail begins where a job of it was canceled, as the run has succeeded then.
+func TestAllowCanceled(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `{"steps":{"b":{"runtime":"python","source":"x","allow_failure":true},"a":{"needs":["b"],"runtime":"python","source":"x"}}}`)
+	s := pipelines.State{Steps: map[string]pipelines.StepState{"b": {
+		Verdict: pipelines.Verdict{Word: pipelines.Begin, Count: 1}, Items: map[int]pipelines.Item{0: {Try: 1, Status: job.Canceled}},
+	}}}
+	if v := d.Decide("a", s, pipelines.Context{}, 1); v.Word != pipelines.Begin {
+		t.Errorf("got %+v, want it begun", v)
+	}
+	s.Cancel = true
+	if actions := pipelines.Next(d.Pipeline, s); len(actions) != 1 || actions[0].Do != pipelines.End {
+		t.Errorf("got %+v of a run that was canceled, want its end", actions)
+	}
+}
+
+// TestItemsBounded: what a step fans out over may be as large as what a step before may leave, and no larger.
+func TestItemsBounded(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `{"params":{"type":"object","properties":{"l":{"type":"array"}}},"steps":{"a":{"runtime":"python","source":"x","each":{"from":"/params/l"}}}}`)
+	for each, word := range map[int]string{4000: pipelines.Begin, 5000: pipelines.Fail} {
+		c := pipelines.Context{Params: map[string]any{"l": slices.Repeat([]any{strings.Repeat("x", each)}, job.MaxEach)}}
+		if v := d.Decide("a", pipelines.State{}, c, 0); v.Word != word {
+			t.Errorf("%d items of %d bytes: got %s %s, want %s", job.MaxEach, each, v.Word, v.Why, word)
+		}
 	}
 }
 

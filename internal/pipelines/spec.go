@@ -22,7 +22,11 @@ func (d *Definition) Spec(name string, v Verdict, index int, c Context) (job.Spe
 	from := step.TemplateSpec
 	from.Files = nil
 	var files []job.File
+	var named []string // those of which there is one each
 	for i, f := range step.Files {
+		if f.Artifacts == "" {
+			named = append(named, f.Name)
+		}
 		field := fmt.Sprintf("%s.files[%d]", at, i)
 		switch {
 		case f.Artifacts != "":
@@ -48,6 +52,9 @@ func (d *Definition) Spec(name string, v Verdict, index int, c Context) (job.Spe
 	}
 	spec, err := templates.FillFrom(from, root)
 	spec.Files = append(spec.Files, files...)
+	if len(named) == 1 && len(spec.Files) > 1 { // it was checked without artifacts
+		spec.RunFile(named[0])
+	}
 	return spec, err
 }
 
@@ -67,7 +74,7 @@ func (d *Definition) TemplateParams(name string, v Verdict, index int, c Context
 		if size += len(text); err != nil || size > job.MaxParamsBytes {
 			return nil, job.Invalid{{Field: "steps." + name + ".from", Value: fmt.Sprintf("%d bytes and more", size), Message: "point at too much", Allowed: fmt.Sprintf("up to %d bytes as JSON, together", job.MaxParamsBytes)}}
 		}
-		params[param] = found
+		params[param] = jsonvalue.Clone(found) // the template's defaults are written into it, and other steps read it
 	}
 	return params, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	yamlv3 "gopkg.in/yaml.v3"
 	"sigs.k8s.io/yaml"
@@ -109,12 +110,27 @@ func (v Verdict) Held() bool { return v.Fault == nil && v.Rule.Then == job.RuleH
 
 // Decide finds the first rule that matches, of the operator's and then of the tenant's.
 func Decide(s Subject, policies ...Policy) Verdict {
+	v := decide(s, policies)
+	if s.Around == nil || v.Denied() != nil {
+		return v
+	}
+	s.Spec.Callback = s.Around
+	if around := decide(s, policies); around.Denied() != nil || !v.Held() {
+		return around
+	}
+	return v
+}
+
+func decide(s Subject, policies []Policy) Verdict {
 	var known map[string]any
 	var spent uint64
 	for _, p := range policies {
 		for _, r := range p.rules {
-			if s.Kind == KindSession && r.Then == job.RuleHold {
-				continue // nothing is executed yet: each execution is judged
+			if (s.Kind == KindSession || s.Opens) && r.Then == job.RuleHold {
+				continue // nothing is executed yet: each execution and each job is judged
+			}
+			if s.Opens && !slices.Contains(r.condition.Names, callbackHost) {
+				continue // it would judge a job without a program
 			}
 			if known == nil {
 				known = s.known()

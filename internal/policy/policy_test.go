@@ -80,6 +80,8 @@ func TestDecide(t *testing.T) {
 		{`limits.wall_ms >= 60000`, func(s *Subject) { s.Limits.WallMS = 60_000 }},
 		{`priority == 'high'`, func(s *Subject) { s.Spec.Priority = job.High }},
 		{`callback_host.endsWith('.example.org')`, func(s *Subject) { s.Spec.Callback = &job.Callback{URL: "https://Hooks.Example.org:8443/x"} }},
+		{`callback_host == 'hooks.example.org'`, func(s *Subject) { s.Spec.Callback = &job.Callback{URL: "https://hooks.example.org.:8443/x"} }},
+		{`callback_host == 'around.example.org'`, func(s *Subject) { s.Around = &job.Callback{URL: "https://around.example.org/"} }},
 		{`interactive == true`, func(s *Subject) { s.Spec.Interactive = true }},
 		{`!fresh`, func(s *Subject) { s.Spec.Fresh = false }},
 	}

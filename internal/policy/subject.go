@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"net/url"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -30,9 +29,16 @@ type Subject struct {
 	Limits job.Limits
 	// Session that it is an execution of, or "".
 	Session string
+	// Around is the callback of the run or batch that it is a job of, or nil: what the job leaves is told there, so it is judged as if that were its own, too.
+	Around *job.Callback
+	// Opens says that it is no job but a run or a batch as a whole, of which there is a callback and metadata: rules that ask for no callback don't judge it.
+	Opens bool
 	// Context of the session that executes it, and its language; "" is the main one, which has the runtime's own.
 	Context, Language string
 }
+
+// callbackHost is the variable by which rules ask where callbacks lead.
+const callbackHost = "callback_host"
 
 // variable is what a rule may name, and what it is of a subject.
 type variable struct {
@@ -71,7 +77,7 @@ var variables = []variable{
 	{"priority", cel.StringType, func(s Subject) any { return string(cmp.Or(s.Spec.Priority, job.Normal)) }},
 	{"isolation", cel.StringType, func(s Subject) any { return string(s.Spec.Isolation.Or()) }},
 	{"placement", table, func(s Subject) any { return entries(s.Spec.Placement) }},
-	{"callback_host", cel.StringType, func(s Subject) any { return host(s.Spec.Callback) }},
+	{callbackHost, cel.StringType, func(s Subject) any { return host(s.Spec.Callback) }},
 	{"interactive", cel.BoolType, func(s Subject) any { return s.Spec.Interactive }},
 	{"fresh", cel.BoolType, func(s Subject) any { return s.Spec.Fresh }},
 }
@@ -174,16 +180,12 @@ func commands(c *job.Commands) job.Commands {
 	return *c
 }
 
-// host is where a callback leads, in lower case and without a port.
+// host is where a callback leads.
 func host(c *job.Callback) string {
 	if c == nil {
 		return ""
 	}
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(u.Hostname())
+	return job.HostOf(c.URL)
 }
 
 func list(l []string) []string {

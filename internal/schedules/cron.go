@@ -6,6 +6,7 @@ package schedules
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,9 @@ var named = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
 	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
+
+// everyOf is an item of a list that begins with *, as cron(8) has it.
+var everyOf = regexp.MustCompile(`^\*(/[0-9]+)?$`)
 
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
@@ -75,10 +79,14 @@ func Parse(expression, zone string) (Cron, error) {
 		return refuse("restricts both days, one of them by */: crons differ in whether that means both or either", "*/ in one of the two, and * in the other")
 	}
 	for _, field := range fields {
+		items := strings.Split(field, ",")
+		wrong := slices.IndexFunc(items, func(item string) bool { return strings.HasPrefix(item, "*") && !everyOf.MatchString(item) })
 		switch {
+		case wrong >= 0: // the parser takes *-5 for *
+			return refuse("has "+job.Clip(items[wrong], 20)+", where * begins a range", "* alone, or with a step: */15")
 		case strings.Contains(field, "?"):
 			return refuse("has ?, which cron(8) doesn't know", "* for any day")
-		case slices.Contains(strings.Split(field, ","), ""):
+		case slices.Contains(items, ""):
 			return refuse("has a list with nothing between its commas", "a list such as 1,15,30")
 		}
 	}

@@ -125,6 +125,11 @@ func TestParseRefuses(t *testing.T) {
 		{"0 0 1,* * 1", "", "cron", "list of days"},
 		{"0 0 */2,1 * *", "", "cron", "list of days"},
 		{"0 0 1 * 1,*", "", "cron", "list of days"},
+		{"*-5 * * * *", "", "cron", "where * begins a range"},
+		{"0 * * * *-6", "", "cron", "where * begins a range"},
+		{"0 0,*-6 * * *", "", "cron", "where * begins a range"},
+		{"0 *-3/2 * * *", "", "cron", "where * begins a range"},
+		{"*/+5 * * * *", "", "cron", "where * begins a range"},
 		{"@every 5m", "", "cron", "@every"},
 		{"@reboot", "", "cron", "five fields"},
 		{"TZ=UTC * * * * *", "", "cron", "names a zone"},
@@ -146,7 +151,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q in %q: got %v, want %s: %s", c.cron, c.zone, err, c.field, c.message)
 		}
 	}
-	for _, good := range []string{"0 0 29 2 *", "0 0 */2 * *", "0 0 * * MON-FRI", "0 0 1 JAN *", "@Hourly", " 5  4 * * * "} {
+	for _, good := range []string{"0 0 29 2 *", "0 0 */2 * *", "0 0 * * MON-FRI", "0 0 1 JAN *", "@Hourly", " 5  4 * * * ", "*/15,7 */2 * * *"} {
 		if _, err := Parse(good, "Europe/Berlin"); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}

@@ -27,13 +27,11 @@ func Check(spec job.TemplateSpec, schema *Schema) (job.Spec, error) {
 	if spec.IdempotencyKey != "" {
 		add("idempotency_key", nil, "names one job, where a template has many", "nothing; give each run its own")
 	}
-	for _, key := range []string{job.TemplateKey, job.HookKey, job.DeliveryKey, job.ScheduleKey, job.FireKey} {
-		if _, ok := spec.Metadata[key]; ok {
-			add("metadata."+key, nil, "is Glovebox's", "another name")
-		}
+	for _, f := range job.OwnMetadata(spec.Metadata) {
+		add(f.Field, f.Value, f.Message, f.Allowed)
 	}
 	sample, err := fill(spec, func(field, pointer string) (string, error) {
-		words, ok := jsonvalue.ParsePointer(pointer)
+		words, ok := job.ParsePointer(pointer)
 		if !ok || len(words) == 0 || words[0] != "params" || len(words) > 1 && !schema.Has(words[1]) {
 			pointers := []string{"/params"}
 			for _, name := range schema.Names() {

@@ -168,6 +168,23 @@ func (s *Schema) Params(text json.RawMessage) (map[string]any, error) {
 	if len(text) > job.MaxParamsBytes {
 		return nil, refuse(fmt.Sprintf("%d bytes", len(text)), "are too large", fmt.Sprintf("up to %d bytes", job.MaxParamsBytes))
 	}
+	params, err := object(text)
+	if err != nil {
+		return nil, err
+	}
+	return params, s.Check(params)
+}
+
+// Filled is [Schema.Params] of what that has returned before, as JSON: with its defaults it may have more bytes and values than somebody may send.
+func (s *Schema) Filled(text json.RawMessage) (map[string]any, error) {
+	params, err := object(text)
+	if err != nil {
+		return nil, err
+	}
+	return params, s.fill(params)
+}
+
+func object(text json.RawMessage) (map[string]any, error) {
 	decoded, err := jsonvalue.Decode(text)
 	if err != nil {
 		return nil, refuse(nil, err.Error(), "a JSON object")
@@ -176,7 +193,7 @@ func (s *Schema) Params(text json.RawMessage) (map[string]any, error) {
 	if !ok {
 		return nil, refuse(nil, "is not an object", "a JSON object")
 	}
-	return params, s.Check(params)
+	return params, nil
 }
 
 // Check gives parameters that are left out their defaults, and checks all. It fails with job.Invalid.
@@ -184,6 +201,11 @@ func (s *Schema) Check(params map[string]any) error {
 	if n := jsonvalue.Count(params); n > maxParams {
 		return refuse(fmt.Sprintf("%d values", n), "have too many values", fmt.Sprintf("up to %d", maxParams))
 	}
+	return s.fill(params)
+}
+
+// fill is Check of any number of values.
+func (s *Schema) fill(params map[string]any) error {
 	setDefaults(params, s.document)
 	if n := jsonvalue.Count(params); n*s.values > maxSteps {
 		return refuse(fmt.Sprintf("%d values", n), fmt.Sprintf("have too many values, defaults included, for a schema of %d", s.values), fmt.Sprintf("up to %d with this schema", maxSteps/s.values))
@@ -213,31 +235,12 @@ func setDefaults(v, schema map[string]any) {
 			if !ok {
 				continue
 			}
-			v[name] = clone(value)
+			v[name] = jsonvalue.Clone(value) // else runs would share it with the schema
 		}
 		if in, ok := v[name].(map[string]any); ok {
 			setDefaults(in, property)
 		}
 	}
-}
-
-// clone copies what runs would share with the schema.
-func clone(v any) any {
-	switch v := v.(type) {
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = clone(item)
-		}
-		return list
-	case map[string]any:
-		object := make(map[string]any, len(v))
-		for key, item := range v {
-			object[key] = clone(item)
-		}
-		return object
-	}
-	return v
 }
 
 // problems lists the faults at the tree's leaves, by where they are.

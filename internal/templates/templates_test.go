@@ -152,6 +152,30 @@ func TestSpecStays(t *testing.T) {
 	}
 }
 
+// TestFilled: what parameters have become with their defaults is read again, however large that is.
+func TestFilled(t *testing.T) {
+	t.Parallel()
+	schema, err := templates.Parse(json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"default":"` + strings.Repeat("x", 8<<10) + `"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := schema.Params(json.RawMessage(`{"a":"` + strings.Repeat("x", 60<<10) + `"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := job.Marshal(params)
+	if err != nil || len(text) <= job.MaxParamsBytes {
+		t.Fatalf("got %d bytes, %v", len(text), err)
+	}
+	again, err := schema.Filled(text)
+	if diff := cmp.Diff(params, again); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%.300s", err, diff)
+	}
+	if _, err := schema.Params(text); err == nil {
+		t.Error("from somebody else: want it refused")
+	}
+}
+
 func TestParamsRefuses(t *testing.T) {
 	t.Parallel()
 	schema, err := templates.Parse(json.RawMessage(schemaText))
@@ -246,6 +270,7 @@ func TestCheckRefuses(t *testing.T) {
 		`{"stdin":{"from":"params"}}`:                               "spec.stdin.from: points at no parameter",
 		`{"files":[{"name":"a","content":{"from":"/params/a~2"}}]}`: "spec.files[0].content.from: points at no parameter",
 		`{"metadata":{"glovebox.template":"x"}}`:                    "spec.metadata.glovebox.template: is Glovebox's",
+		`{"metadata":{"glovebox.run":"x"}}`:                         "spec.metadata.glovebox.run: is Glovebox's",
 		`{"run_at":"2030-01-01T00:00:00Z"}`:                         "spec.run_at: is one time",
 		`{"deadline":"2030-01-01T00:00:00Z"}`:                       "spec.deadline: is one time",
 		`{"idempotency_key":"x"}`:                                   "spec.idempotency_key: names one job",

@@ -157,6 +157,8 @@ func TestHookSettings(t *testing.T) {
 		"with answer":       `{"template":"report","sender":"github","content_type":"application/json"}`,
 		"from.ref":          `{"template":"report","sender":"github","from":{"ref":"/secret"}}`,
 		`"field":"body"`:    `{"template":"report","sender":"github","body":"../x"}`,
+		"becomes main.py":   `{"template":"report","sender":"github","body":"main.py"}`,
+		"from.event":        `{"template":"report","sender":"github","from":{"event":"/body/a~2b"}}`,
 		`"field":"url"`:     `{"template":"report","sender":"github","url":"https://x"}`,
 		"not a known field": `{"template":"report","sender":"github","more":1}`,
 	} {

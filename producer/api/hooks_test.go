@@ -143,6 +143,30 @@ func jobOf(t *testing.T, w *world, made producer.NewHook, delivery string) strin
 	return ""
 }
 
+// TestHookWithoutIDs: of requests that nothing names each starts a job, and nothing is remembered by which none can be found.
+func TestHookWithoutIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	w.expecting(t, "PUT", "/v1/templates/plain", `{"spec":{"runtime":"python","source":"1"}}`, http.StatusOK, nil)
+	var made producer.NewHook
+	w.expecting(t, "POST", "/v1/hooks", `{"template":"plain","sender":"bearer","secret":"`+hookSecret+`"}`, http.StatusCreated, &made)
+	seen := map[string]bool{}
+	for range 3 {
+		said := started(t, w.do(t, "POST", made.Path, strings.NewReader(`{}`), "Content-Type: application/json", as(hookSecret)))
+		if said.Duplicate || seen[said.JobID] {
+			t.Errorf("got %+v, want a job of its own", said)
+		}
+		seen[said.JobID] = true
+	}
+	if list := deliveries(t, w, made.Path); len(list) != 3 {
+		t.Errorf("got %+v, want three deliveries", list)
+	}
+	if keys, err := w.Raw.Keys(t.Context(), "gb:{default}:hookseen:*").Result(); err != nil || len(keys) != 0 {
+		t.Errorf("got %v, %v, want nothing remembered", keys, err)
+	}
+}
+
 // TestHookBodyIsStdin: a body of any bytes is what the program reads, and a template that has something
 // there already is refused when the hook is set, or for a later revision when a request comes.
 func TestHookBodyIsStdin(t *testing.T) {

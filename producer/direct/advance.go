@@ -273,7 +273,7 @@ func (c *Client) tryStep(ctx context.Context, d *pipelines.Definition, l *liveRu
 		return err
 	}
 	defer done()
-	if err := c.prepare(ctx, &n, spec, head); err != nil {
+	if err := c.prepare(ctx, &n, spec, head, l.pipeline.Callback); err != nil {
 		return err
 	}
 	var sent func(error)

@@ -289,6 +289,27 @@ func TestStartRunRefuses(t *testing.T) {
 	if page, err := w.Client.ListRuns(t.Context(), ""); err != nil || len(page.Runs) != 0 {
 		t.Errorf("got %+v, %v, want no run", page, err)
 	}
+	// A step's jobs have two words of metadata besides.
+	for n, fits := range map[int]bool{job.MaxMetadata - 2: true, job.MaxMetadata - 1: false} {
+		many := source()
+		many.Metadata = map[string]job.Value{}
+		for i := range n {
+			many.Metadata[fmt.Sprint(i)] = job.Value{Text: "x"}
+		}
+		run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"a": many}}})
+		if !fits {
+			if !errors.As(err, &invalid) || invalid[0].Field != "steps.a.metadata" {
+				t.Errorf("%d words of metadata: got %v, want them refused", n, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run = worksOff(t, w, run.ID, func(string, int, int) job.Status { return job.Succeeded }); run.Status != job.Succeeded {
+			t.Errorf("%d words of metadata: got %+v", n, run)
+		}
+	}
 	other := w.Client.For("other")
 	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"a": source()}}})
 	if err != nil {

@@ -73,7 +73,6 @@ func (r *receiver) addPart(ctx context.Context, group []received, size, largest 
 	if err != nil {
 		return err
 	}
-	v.regrades = r.regrades
 	var jobs []record.NewJob
 	var faults []job.ItemError
 	var prints []record.Fingerprint
@@ -82,13 +81,16 @@ func (r *receiver) addPart(ctx context.Context, group []received, size, largest 
 		if item.invalid == nil && spec.IdempotencyKey != "" {
 			item.invalid = job.Invalid{{Field: "idempotency_key", Message: "is not for a job of a batch", Allowed: "a key of the batch"}}
 		}
+		if item.invalid == nil && !r.regrades { // that keeps what a submission says of where it comes from
+			item.invalid = job.OwnMetadata(spec.Metadata)
+		}
 		if item.invalid == nil {
 			var limits job.Limits
 			if spec, limits, err = v.check(ctx, item.spec); err == nil {
 				spec, err = v.pin(ctx, spec, limits)
 			}
 			if err == nil {
-				verdict, err = r.client.judge(v.terms, policy.Subject{Kind: policy.KindBatch, Spec: spec, Limits: limits})
+				verdict, err = r.client.judge(v.terms, policy.Subject{Kind: policy.KindBatch, Spec: spec, Limits: limits, Around: r.callback})
 			}
 		}
 		var invalid job.Invalid

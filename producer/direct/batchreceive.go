@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/glovebox-run/glovebox/internal/failpoint"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -67,6 +68,9 @@ func (c *Client) receiveBatch(ctx context.Context, o producer.BatchOptions, r re
 	if err := v.checkCallback(o.Callback); err != nil {
 		return job.Batch{}, err
 	}
+	if err := c.judgeCallback(v.terms, policy.KindBatch, o.Callback, o.Metadata); err != nil {
+		return job.Batch{}, err
+	}
 	// Nothing is begun for what holds no job.
 	next, stop := iter.Pull2(items)
 	defer stop()
@@ -81,7 +85,7 @@ func (c *Client) receiveBatch(ctx context.Context, o producer.BatchOptions, r re
 	if err != nil {
 		return job.Batch{}, err
 	}
-	r.batch, r.continued, r.progress = b.ID, continued, o.Progress
+	r.batch, r.continued, r.progress, r.callback = b.ID, continued, o.Progress, o.Callback
 	if err := r.receive(ctx, func(yield func(BatchItem, error) bool) {
 		for item, err, more := first, error(nil), true; more && yield(item, err); {
 			item, err, more = next()

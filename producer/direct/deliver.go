@@ -123,15 +123,8 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 		return Delivered{Handshake: k.delivery.Handshake, Subscribed: k.delivery.Visit != ""}, k.shake(ctx)
 	}
 	c, names := k.client, k.delivery.Keys
-	if len(names) == 0 {
-		names = []string{"once:" + rand.Text()} // nothing names it
-	}
 	k.template, k.templateErr = c.Template(ctx, k.hook.Template)
-	id := "" // until the template is read, nobody knows whether a job or a run is to start
-	if k.templateErr == nil {
-		id = k.startedBy(names[0])
-	}
-	claimed, err := c.records.ClaimDelivery(ctx, c.tenant, k.hook.ID, id, names)
+	claimed, err := k.claim(ctx)
 	if err != nil {
 		return Delivered{}, err
 	}
@@ -159,6 +152,22 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 		return Delivered{}, err
 	}
 	return Delivered{HookAccepted: producer.HookAccepted{JobID: note.Job, RunID: note.Run, Duplicate: claimed.Done}, Hook: k.hook.HookSettings}, nil
+}
+
+// claim finds the job or run that the delivery starts, or has started before.
+func (k *Knock) claim(ctx context.Context) (record.Claimed, error) {
+	name := rand.Text()
+	if len(k.delivery.Keys) > 0 {
+		name = k.delivery.Keys[0]
+	}
+	id := "" // until the template is read, nobody knows whether a job or a run is to start
+	if k.templateErr == nil {
+		id = k.startedBy(name)
+	}
+	if len(k.delivery.Keys) == 0 { // nothing names it, so nobody could know it again
+		return record.Claimed{Job: id}, nil
+	}
+	return k.client.records.ClaimDelivery(ctx, k.client.tenant, k.hook.ID, id, k.delivery.Keys)
 }
 
 // shake does what a handshake wants done before it is answered, and lists what has a note.
@@ -303,7 +312,7 @@ func (k *Knock) params() (map[string]any, error) {
 	params := map[string]any{}
 	for name, pointer := range k.hook.From {
 		if v, ok := jsonvalue.Find(values, pointer); ok {
-			params[name] = v
+			params[name] = jsonvalue.Clone(v) // two may point at one object, and each has defaults of its own
 		}
 	}
 	if jsonvalue.Exceeds(params, job.MaxParamsBytes) {
@@ -329,8 +338,8 @@ func (k *Knock) addBody(spec *job.Spec) error {
 	if k.hook.Body == job.BodyStdin {
 		spec.Stdin, spec.StdinBase64 = text, base64Text
 	} else {
-		if spec.Source == "" && spec.Entrypoint == "" && spec.Commands == nil && len(spec.Files) == 1 {
-			spec.Entrypoint = spec.Files[0].Name // the template's only file is the program, with the body beside it, too
+		if len(spec.Files) == 1 {
+			spec.RunFile(spec.Files[0].Name)
 		}
 		spec.Files = append(spec.Files, job.File{Name: k.hook.Body, Content: text, ContentBase64: base64Text})
 	}

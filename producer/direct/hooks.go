@@ -58,7 +58,26 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 	for _, f := range t.Spec.Files {
 		spec.Files = append(spec.Files, job.File{Name: f.Name})
 	}
-	return checkBody(s.Body, t.Spec.Stdin != job.Value{} || spec.StdinBase64 != "", spec)
+	if err := checkBody(s.Body, t.Spec.Stdin != job.Value{} || spec.StdinBase64 != "", spec); err != nil {
+		return err
+	}
+	return c.checkBesideSource(ctx, s.Body, spec)
+}
+
+// checkBesideSource refuses a file for a request's body that is in the way of what the template's source becomes.
+func (c *Client) checkBesideSource(ctx context.Context, body string, spec job.Spec) error {
+	if spec.Source == "" || body == "" || body == job.BodyStdin {
+		return nil
+	}
+	v, err := c.validator(ctx)
+	if err != nil {
+		return err
+	}
+	file := v.sourceFile(spec.Runtime, spec.Entrypoint)
+	if err := (job.Spec{Source: spec.Source, Files: []job.File{{Name: body}}}).CheckSource(file); err != nil {
+		return job.Invalid{{Field: "body", Value: body, Message: "can't be beside the template's source, which becomes " + file, Allowed: "stdin, or another file's name"}}
+	}
+	return nil
 }
 
 // checkPipelineHook refuses what is for a job only.

@@ -71,6 +71,16 @@ func (c *Client) judge(terms job.Terms, s policy.Subject) (policy.Verdict, error
 	return v, v.Denied()
 }
 
+// judgeCallback decides about the callback of a run or a batch, if there is one, as it is opened. Each of its jobs is judged with it besides. It fails with
+// job.CodeDenied.
+func (c *Client) judgeCallback(terms job.Terms, kind string, callback *job.Callback, metadata map[string]string) error {
+	if callback == nil {
+		return nil
+	}
+	_, err := c.judge(terms, policy.Subject{Kind: kind, Opens: true, Spec: job.Spec{Callback: callback, Metadata: metadata}})
+	return err
+}
+
 // WithoutHolds returns a Client for somebody who waits for the result with a connection open: what a rule would hold is refused.
 func (c *Client) WithoutHolds() *Client {
 	other := c.For(c.tenant)

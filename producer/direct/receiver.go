@@ -31,6 +31,7 @@ type receiver struct {
 	progress  func(int)
 	permit    func(context.Context) error // or nil
 	regrades  bool                        // its jobs grade submissions again
+	callback  *job.Callback               // the batch's, or nil
 	sent      int
 }
 

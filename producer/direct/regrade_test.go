@@ -12,24 +12,29 @@ import (
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
-// TestRegradeKey: nobody but a regrade says what a job grades again.
-func TestRegradeKey(t *testing.T) {
+// TestOwnMetadata: nobody but Glovebox says what a job was made by, or grades again.
+func TestOwnMetadata(t *testing.T) {
 	t.Parallel()
 	w := producertest.New(t, "")
 	w.Runtimes(t)
-	forged := job.Spec{Runtime: "python", Source: "1", Metadata: map[string]string{job.RegradeKey: "default-another"}}
-	var invalid job.Invalid
-	if _, err := w.Client.Submit(t.Context(), forged); !errors.As(err, &invalid) || invalid[0].Field != "metadata."+job.RegradeKey {
-		t.Errorf("a job: got %v", err)
-	}
-	b, err := w.Client.SubmitBatch(t.Context(), producer.BatchOptions{}, oneByOne(forged))
-	if err != nil || b.Jobs != 0 || b.Rejected != 1 {
-		t.Errorf("a batch: got %+v, %v", b, err)
-	}
-	if _, err := w.Client.SetTemplate(t.Context(), "forged", producer.TemplateRequest{Spec: job.TemplateSpec{
-		Spec: job.Spec{Runtime: "python", Source: "1"}, Metadata: map[string]job.Value{job.RegradeKey: {Text: "default-another"}},
-	}}); !errors.As(err, &invalid) {
-		t.Errorf("a template: got %v", err)
+	for _, key := range []string{job.RegradeKey, job.TemplateKey, job.HookKey, job.DeliveryKey, job.ScheduleKey, job.FireKey, job.RunKey, job.StepKey} {
+		forged := job.Spec{Runtime: "python", Source: "1", Metadata: map[string]string{key: "default-another"}}
+		var invalid job.Invalid
+		if _, err := w.Client.Submit(t.Context(), forged); !errors.As(err, &invalid) || invalid[0].Field != "metadata."+key {
+			t.Errorf("a job with %s: got %v", key, err)
+		}
+		b, err := w.Client.SubmitBatch(t.Context(), producer.BatchOptions{}, oneByOne(forged))
+		if err != nil || b.Jobs != 0 || b.Rejected != 1 {
+			t.Errorf("a batch with %s: got %+v, %v", key, b, err)
+		}
+		of := job.TemplateSpec{Spec: job.Spec{Runtime: "python", Source: "1"}, Metadata: map[string]job.Value{key: {Text: "default-another"}}}
+		if _, err := w.Client.SetTemplate(t.Context(), "forged", producer.TemplateRequest{Spec: of}); !errors.As(err, &invalid) {
+			t.Errorf("a template with %s: got %v", key, err)
+		}
+		step := job.Step{TemplateSpec: of}
+		if _, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{Steps: map[string]job.Step{"a": step}}}); !errors.As(err, &invalid) {
+			t.Errorf("a step with %s: got %v", key, err)
+		}
 	}
 }
 

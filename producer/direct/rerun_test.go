@@ -180,6 +180,26 @@ func TestRerunGone(t *testing.T) {
 	}
 }
 
+// TestRerunLargeParams: a run whose parameters have more bytes with their defaults than somebody may send is repeated as any other.
+func TestRerunLargeParams(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	p := job.Pipeline{
+		Params: fmt.Appendf(nil, `{"type":"object","properties":{"a":{"type":"string"},"b":{"default":%q}}}`, strings.Repeat("x", 8<<10)),
+		Steps:  map[string]job.Step{"a": source()},
+	}
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: p, Params: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", 60<<10))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run = worksOff(t, w, run.ID, func(string, int, int) job.Status { return job.Failed })
+	again, err := w.Client.RerunRun(t.Context(), run.ID, job.RerunRequest{})
+	if err != nil || !bytes.Equal(again.Params, run.Params) {
+		t.Errorf("got %d bytes of parameters, %v, want the %d of before", len(again.Params), err, len(run.Params))
+	}
+}
+
 // TestRunBounded: what a run's steps have one job for each of is bounded over all steps, and a step beyond that fails and says so.
 func TestRunBounded(t *testing.T) {
 	t.Parallel()

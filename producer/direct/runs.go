@@ -13,6 +13,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/internal/pipelines"
+	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
@@ -79,7 +80,20 @@ func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, p
 	if err != nil {
 		return record.Run{}, err
 	}
-	filled, err := d.Params(params)
+	if p.Callback != nil {
+		terms, err := c.terms(ctx)
+		if err != nil {
+			return record.Run{}, err
+		}
+		if err := c.judgeCallback(terms, policy.KindPipeline, p.Callback, n.Metadata); err != nil {
+			return record.Run{}, err
+		}
+	}
+	read := d.Params
+	if n.RerunOf != "" {
+		read = d.FilledParams
+	}
+	filled, err := read(params)
 	if err != nil {
 		return record.Run{}, err
 	}

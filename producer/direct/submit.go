@@ -28,6 +28,9 @@ func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error
 			return j, err
 		}
 	}
+	if invalid := job.OwnMetadata(spec.Metadata); invalid != nil {
+		return producer.Job{}, invalid
+	}
 	return c.accept(ctx, n, spec)
 }
 
@@ -38,7 +41,7 @@ func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (pr
 		return producer.Job{}, err
 	}
 	defer done()
-	if err := c.prepare(ctx, &n, spec, head); err != nil {
+	if err := c.prepare(ctx, &n, spec, head, nil); err != nil {
 		return producer.Job{}, err
 	}
 	created, err := c.create(ctx, n)
@@ -52,9 +55,9 @@ func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (pr
 	return producer.Job{Summary: accepted(n.ID, n.Spec, n.Hold)}, nil
 }
 
-// prepare checks the spec of a new job, and notes in n what is to be created. head is that of the problem that the job names. It fails with job.CodeDenied where
-// a rule denies it.
-func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec, head job.ProblemHead) error {
+// prepare checks the spec of a new job, and notes in n what is to be created. head is that of the problem that the job names, around the
+// callback of its run. It fails with job.CodeDenied where a rule denies it.
+func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec, head job.ProblemHead, around *job.Callback) error {
 	v, err := c.validator(ctx)
 	if err != nil {
 		return err
@@ -74,7 +77,7 @@ func (c *Client) prepare(ctx context.Context, n *record.NewJob, spec job.Spec, h
 	if n.Step != "" {
 		kind = policy.KindPipeline
 	}
-	verdict, err := c.judge(v.terms, policy.Subject{Kind: kind, Spec: n.Spec, Limits: limits})
+	verdict, err := c.judge(v.terms, policy.Subject{Kind: kind, Spec: n.Spec, Limits: limits, Around: around})
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,6 @@ type validator struct {
 	problems map[string]job.Problem
 	// head is that of the one that a single job names, which was read just before; empty: it was not.
 	head job.ProblemHead
-	// regrades says that the jobs come from Regrade.
-	regrades bool
 }
 
 // validator reads what a job of the tenant may be now. It is for one goroutine.
@@ -82,9 +80,6 @@ func (v *validator) knownImages(ctx context.Context) ([]string, error) {
 // limits that the job will have. It fails with job.Invalid or job.ErrNoRuntimes.
 func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec, limits job.Limits, err error) {
 	var none job.Limits
-	if _, own := spec.Metadata[job.RegradeKey]; own && !v.regrades {
-		return spec, none, job.Invalid{{Field: "metadata." + job.RegradeKey, Message: "is Glovebox's", Allowed: "another name"}}
-	}
 	var images []string
 	if spec.Image != "" {
 		if images, err = v.knownImages(ctx); err != nil {
@@ -128,7 +123,7 @@ func (v *validator) check(ctx context.Context, spec job.Spec) (checked job.Spec,
 		return spec, none, invalid
 	}
 	if program := spec.CheckerProgram(); program != nil {
-		if err := program.Spec().CheckSource(v.fileOf(*program)); err != nil {
+		if err := program.Spec().CheckSource(v.sourceFile(program.Runtime, program.Entrypoint)); err != nil {
 			return spec, none, err
 		}
 	}
@@ -228,14 +223,14 @@ func (v *validator) checker(c *job.Checker, least job.Isolation) *job.Checker {
 	return &checker
 }
 
-// fileOf is the file that a checker's source becomes.
-func (v *validator) fileOf(p job.CheckerProgram) string {
+// sourceFile is the file that a source becomes, "" for that of a runtime which no worker has.
+func (v *validator) sourceFile(runtime, entrypoint string) string {
 	for _, of := range v.runtimes {
-		if of.Name == p.Runtime {
-			return cmp.Or(p.Entrypoint, of.File)
+		if of.Name == runtime || slices.Contains(of.Aliases, runtime) {
+			return cmp.Or(entrypoint, of.File)
 		}
 	}
-	return p.Entrypoint
+	return entrypoint
 }
 
 // checkSecrets refuses a job that names a secret which the tenant doesn't have.
