@@ -20,13 +20,13 @@ func (a *API) ServeWith(ctx context.Context, l net.Listener, h http.Handler) err
 }
 
 // TakeToolCalls takes all of a tenant's places for calls of tools.
-func (a *API) TakeToolCalls(t testing.TB, tenant string) (giveBack func()) {
-	t.Helper()
+func (a *API) TakeToolCalls(tb testing.TB, tenant string) (giveBack func()) {
+	tb.Helper()
 	var releases []func()
 	for range maxToolCalls {
 		release, err := a.toolCalls.acquire(tenant)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		releases = append(releases, release)
 	}
