@@ -190,6 +190,7 @@ func e2bRequests() (list []exchange) {
 		{"GET", "/files?path=a&signature=v1_x", "{sandbox}", "", "", 501, `signed URLs`},
 		{"POST", "/files?path=/etc/a", "{sandbox}", "application/octet-stream", "a", 403, `{"code":403,"message":"`},
 		{"POST", "/files?path=/home/user", "{sandbox}", "application/octet-stream", "a", 400, `{"code":400,"message":"`},
+		{"POST", "/files?path=d", "{sandbox}", "application/octet-stream", "a", 400, "glovebox: an input file can't be made"},
 		{"POST", "/files", "{sandbox}", "multipart/form-data; boundary=0", "--0\r\nno header", 400, `not a form of files`},
 		{"POST", "/files", "{sandbox}", "multipart/form-data; boundary=0", "--0--\r\n", 400, `no part that is called file`},
 		{"POST", "/files", "{sandbox}", "multipart/form-data; boundary=0", "--0\r\nContent-Disposition: form-data; name=\"file\"; filename=\"../../tmp/up/b\"\r\n\r\nb\r\n--0--\r\n", 200, `"path":"/tmp/up/b"`},
