@@ -184,7 +184,8 @@ func TestCharts(t *testing.T) {
 		fmt.Fprintf(&code, "plt.figure(figsize=(3, 2)); %s; plt.savefig(%q); plt.close('all')\n", drawings[name].code, name+".png")
 	}
 	code.WriteString("plt.plot([1, 2], label='<&>'); plt.savefig('vector.svg'); plt.title('asked'); plt.show()\n" +
-		"plt.plot([3, 4]); plt.savefig('own.svg', metadata={'Description': 'mine'}); plt.savefig('in.jpg')\n")
+		"plt.plot([3, 4]); plt.savefig('own.svg', metadata={'Description': 'mine'}); plt.savefig('in.jpg')\n" +
+		"plt.rcParams['savefig.format'] = 'svg'; plt.savefig('default')\n")
 	o, sink := run(t, program(code.String(), limits(job.Limits{MemoryMB: 512, Artifacts: 64, WallMS: 300_000}), environmentOf(t)))
 	if o.Status != job.Succeeded || sink.stderr.Len() > 0 {
 		t.Fatalf("got %+v, %s", o, sink.stderr.String())
@@ -213,7 +214,10 @@ func TestCharts(t *testing.T) {
 	if shown.Title != "asked" || len(vector.Series) != 1 || vector.Series[0].Label != "<&>" || !cmp.Equal(vector.Series, shown.Series) {
 		t.Errorf("got %s of the SVG, and %s of the PNG", asJSON(t, vector), asJSON(t, shown))
 	}
-	if _, ok := charts["own.svg"]; ok || len(charts) != len(drawings)+2 {
+	if !cmp.Equal(charts["default.svg"].Series, []job.ChartSeries{{Type: "line", X: []any{0.0, 1.0}, Y: []any{3.0, 4.0}}}) {
+		t.Errorf("without a format in its name got %s", asJSON(t, charts["default.svg"]))
+	}
+	if _, ok := charts["own.svg"]; ok || len(charts) != len(drawings)+3 {
 		t.Errorf("got data of %q", slices.Sorted(maps.Keys(charts)))
 	}
 }
