@@ -149,6 +149,13 @@ func (s *stock) restore(id uintptr, t *stocktaker) error {
 	if err := wipeAs(id, scratch...); err != nil {
 		return err
 	}
+	if hostKernel {
+		for _, dir := range scratch {
+			if err := clearMarks(dir); err != nil {
+				return fmt.Errorf("clear what is noted on %s: %w", dir, err)
+			}
+		}
+	}
 	return t.await(s)
 }
 

@@ -211,6 +211,8 @@ def _drawn(axes, artist):
         yield _area(axes, artist)
     elif isinstance(artist, LineCollection) and artist.get_transform() == axes.transData:
         lines = [path.vertices for path in artist.get_paths()]
+        if not lines:
+            return
         every = math.ceil(len(lines) / _MOST_LINES)
         told = {"type": "line", "label": _label(artist), **_columns(axes, *_joined(lines[::every]))}
         yield told | ({"every": every, "total": len(lines)} if every > 1 else {})
@@ -456,7 +458,7 @@ def _values(axis, values):
     scale = _scale(axis) if axis is not None else ""
     if scale == "categorical":
         names = {place: _short(str(name)) for name, place in axis.units._mapping.items()}
-        return [names.get(value, _number(value)) for value in values]
+        return [names.get(number, number) for number in map(_number, values)]
     if scale == "datetime":
         return [_date(axis, value) for value in values]
     return [_number(value) for value in values]

@@ -1,10 +1,12 @@
 """Saves what is drawn with matplotlib, without being asked.
 
 plt.show() writes every open figure to chart-1.png, chart-2.png… in the directory in
-which Python started, and closes it, as closing its window would. A figure that is
-still open when the program ends, and that it has not saved itself, is written too: by
-the process that drew it. An image that a job writes to a file, here or itself, has the
-data that it shows in its metadata (glovebox_chartdata.py).
+which Python started, and closes it, as closing its window would. A show that waits for
+nobody (block=False, plt.pause, Figure.show) leaves it open: it is written once, when it
+is closed or the program ends. A figure that is still open when the program ends, and
+that it has not saved itself, is written too: by the process that drew it. An image that
+a job writes to a file, here or itself, has the data that it shows in its metadata
+(glovebox_chartdata.py).
 
 A .pth file imports this module with every start of Python, so until matplotlib is
 imported it costs one look at each module's name.
@@ -322,6 +324,7 @@ def _save_figures(agg):
     """Gives figures of the Agg backend a window whose opening is a file."""
     import atexit
 
+    from matplotlib import is_interactive
     from matplotlib._pylab_helpers import Gcf
     from matplotlib.backend_bases import FigureManagerBase
 
@@ -347,34 +350,74 @@ def _save_figures(agg):
             except BaseException:
                 os.unlink(path)
                 raise
-            figure._glovebox_saved = figure._glovebox_told = True
+            note(figure, saved=True, told=True, due=False)
             return name
+
+    def note(figure, saved, told, due):
+        """Notes of a figure where it was saved since it was shown, whether a session has told of it, and whether it is to be written before it is closed."""
+        figure._glovebox_saved, figure._glovebox_told, figure._glovebox_due = saved, told, due
+
+    def is_due(figure):
+        return getattr(figure, "_glovebox_due", False)
 
     def save_and_tell(figure):
         name = save(figure)
         if written:
             written(name, figure)
 
+    def finish(figure):
+        """Saves a figure unless the program has; a session tells of it in both cases."""
+        saved = getattr(figure, "_glovebox_saved", None)
+        name = _name_of(saved) if saved and written else None
+        if name:
+            note(figure, saved, told=True, due=False)
+            written(name, figure)
+        elif not saved or written and is_due(figure):
+            save_and_tell(figure)
+
+    def finish_or_say(manager):
+        """One that can't be drawn keeps no other from being saved."""
+        figure = manager.canvas.figure
+        try:
+            finish(figure)
+        except Exception as e:
+            note(figure, saved=True, told=True, due=False)
+            print(f"figure {manager.num} can't be saved: {type(e).__name__}:", *str(e).split(), file=sys.stderr)
+
     class Manager(FigureManagerBase):
         def show(self):
-            save_and_tell(self.canvas.figure)
-            Gcf.destroy(self)
+            """Is Figure.show, which waits for nobody: the program may go on with the figure, and show it again for each frame."""
+            if self in Gcf.get_all_fig_managers():
+                note(self.canvas.figure, saved=None, told=False, due=True)
+            else:
+                save_and_tell(self.canvas.figure)  # it is closed already
+
+        def destroy(self):
+            if is_due(self.canvas.figure):
+                finish_or_say(self)
 
         @classmethod
-        def pyplot_show(cls, *args, **kwargs):
+        def pyplot_show(cls, block=None, **_):
+            if block is None:
+                block = bool(written) or not is_interactive()  # in a session it shows there and then, as in a notebook
             for manager in Gcf.get_all_fig_managers():
-                manager.show()
+                if block:
+                    save_and_tell(manager.canvas.figure)
+                    Gcf.destroy(manager)
+                else:
+                    manager.show()
 
     print_figure = agg.FigureCanvasAgg.print_figure
 
     def print_figure_and_remember(self, filename, *args, **kwargs):
-        if not written and isinstance(filename, (str, os.PathLike)):
-            _add_data(self.figure, kwargs, kwargs.get("format") or os.path.splitext(filename)[1][1:] or "png")
+        name, form = _named(self, filename, args[4] if len(args) > 4 else kwargs.get("format"))
+        if not written and isinstance(name, str):
+            _add_data(self.figure, kwargs, form)
         vars(self).pop(_DRAWN, None)
         result = print_figure(self, filename, *args, **kwargs)
         if args or _has_other_colours(kwargs):
             vars(self).pop(_DRAWN, None)  # the canvas has the picture's colours now, and not the figure's
-        self.figure._glovebox_saved = filename
+        self.figure._glovebox_saved = name
         return result
 
     agg.FigureCanvasAgg.print_figure = print_figure_and_remember
@@ -383,29 +426,45 @@ def _save_figures(agg):
 
     def save_what_is_open():
         for manager in Gcf.get_all_fig_managers():
-            if not getattr(manager.canvas.figure, "_glovebox_saved", False):
-                save(manager.canvas.figure)
+            if not getattr(manager.canvas.figure, "_glovebox_saved", None):
+                finish_or_say(manager)
 
     def close_figures(show):
+        failure = None
         try:
             for manager in Gcf.get_all_fig_managers():
                 figure = manager.canvas.figure
-                if not show or not isinstance(manager, Manager) or getattr(figure, "_glovebox_told", False):
+                if not isinstance(manager, Manager) or not (show or is_due(figure)) or getattr(figure, "_glovebox_told", False):
                     continue
-                saved = getattr(figure, "_glovebox_saved", None)
-                if not saved:
-                    save_and_tell(figure)
-                elif name := _name_of(saved):
-                    written(name, figure)
+                try:
+                    finish(figure)
+                except Exception as e:
+                    failure = failure or e
         finally:
+            disown()
             Gcf.destroy_all()
+        if failure:
+            raise failure
 
-    def leave_to_parent():
+    def disown():
+        """What is open is neither saved nor told of any more."""
         for manager in Gcf.get_all_fig_managers():
-            manager.canvas.figure._glovebox_saved = manager.canvas.figure._glovebox_told = True
+            note(manager.canvas.figure, saved=True, told=True, due=False)
 
     atexit.register(save_what_is_open)
-    os.register_at_fork(after_in_child=leave_to_parent)
+    os.register_at_fork(after_in_child=disown)  # they are the parent's
+
+
+def _named(canvas, filename, form):
+    """The name of the file that print_figure writes, where it is one, and its format: the default one is added to a name without."""
+    if isinstance(filename, os.PathLike):
+        filename = os.fspath(filename)
+    if not form and isinstance(filename, str):
+        form = os.path.splitext(filename)[1][1:]
+        if not form:
+            form = canvas.get_default_filetype()
+            filename = f"{filename.rstrip('.')}.{form}"
+    return filename, form
 
 
 def _add_data(figure, options, format):

@@ -35,6 +35,10 @@ var drawings = map[string]drawn{
 		"plt.scatter([1, 2], [3, 4], c=[.1, .2], s=[10, 20]); plt.plot([5], [6], 'o')", "scatter",
 		`[{"type":"scatter","label":"","x":[5],"y":[6]},{"type":"scatter","label":"","x":[1,2],"y":[3,4],"values":[0.1,0.2],"sizes":[10,20]}]`, nil,
 	},
+	"points missing": {
+		"plt.scatter(['a', 'b', 'c'], [1, float('nan'), 3])", "scatter",
+		`[{"type":"scatter","label":"","x":["a",null,"c"],"y":[1,null,3]}]`, nil,
+	},
 	"bar": {
 		"plt.bar(['a', 'b'], [1, 2], bottom=[0, .5], yerr=[.25, .5], label='g')", "bar",
 		`[{"type":"bar","label":"g","x":["a","b"],"y":[1,2],"width":[0.8,0.8],"base":[0,0.5],"y_low":[0.75,2],"y_high":[1.25,3]}]`,
@@ -87,9 +91,14 @@ var drawings = map[string]drawn{
 		`[{"type":"heatmap","label":"","x_edges":[-0.5,0.5,1.5],"y_edges":[-0.5,0.5,1.5,2.5],"z":[[1,2],[3,4],[5,null]]}]`,
 		func(c job.Chart) bool { return c.Y.Range[0].(float64) > c.Y.Range[1].(float64) },
 	},
-	"mesh":  {"plt.pcolormesh([0, 1, 2], [0, 1, 4], [[1, 2], [3, 4]])", "heatmap", `[{"type":"heatmap","label":"","x_edges":[0,1,2],"y_edges":[0,1,4],"z":[[1,2],[3,4]]}]`, nil},
-	"stem":  {"plt.stem([1, 2], [3, 4])", "stem", `[{"type":"stem","label":"","x":[1,2],"y":[3,4]}]`, nil},
-	"lines": {"plt.hlines([1, 2], 0, [5, 6])", "line", `[{"type":"line","label":"","x":[0,5,null,0,6],"y":[1,1,null,2,2]}]`, nil},
+	"mesh":     {"plt.pcolormesh([0, 1, 2], [0, 1, 4], [[1, 2], [3, 4]])", "heatmap", `[{"type":"heatmap","label":"","x_edges":[0,1,2],"y_edges":[0,1,4],"z":[[1,2],[3,4]]}]`, nil},
+	"stem":     {"plt.stem([1, 2], [3, 4])", "stem", `[{"type":"stem","label":"","x":[1,2],"y":[3,4]}]`, nil},
+	"lines":    {"plt.hlines([1, 2], 0, [5, 6])", "line", `[{"type":"line","label":"","x":[0,5,null,0,6],"y":[1,1,null,2,2]}]`, nil},
+	"no lines": {"plt.vlines([], 0, 1)", "empty", "null", nil},
+	"events": {
+		"plt.eventplot([[], [1, 2]])", "line",
+		`[{"type":"line","label":"","x":[1,1,null,2,2],"y":[1.5,0.5,null,1.5,0.5]}]`, nil,
+	},
 	"many lines": {
 		"plt.hlines(range(5000), 0, 1)", "line", "",
 		func(c job.Chart) bool {
@@ -175,25 +184,13 @@ func TestCharts(t *testing.T) {
 		fmt.Fprintf(&code, "plt.figure(figsize=(3, 2)); %s; plt.savefig(%q); plt.close('all')\n", drawings[name].code, name+".png")
 	}
 	code.WriteString("plt.plot([1, 2], label='<&>'); plt.savefig('vector.svg'); plt.title('asked'); plt.show()\n" +
-		"plt.plot([3, 4]); plt.savefig('own.svg', metadata={'Description': 'mine'}); plt.savefig('in.jpg')\n")
+		"plt.plot([3, 4]); plt.savefig('own.svg', metadata={'Description': 'mine'}); plt.savefig('in.jpg')\n" +
+		"plt.rcParams['savefig.format'] = 'svg'; plt.savefig('default')\n")
 	o, sink := run(t, program(code.String(), limits(job.Limits{MemoryMB: 512, Artifacts: 64, WallMS: 300_000}), environmentOf(t)))
 	if o.Status != job.Succeeded || sink.stderr.Len() > 0 {
 		t.Fatalf("got %+v, %s", o, sink.stderr.String())
 	}
-	charts := map[string]job.Chart{}
-	for _, a := range sink.artifacts {
-		reader := chartdata.NewReader(strings.NewReader(a.bytes))
-		if _, err := io.Copy(io.Discard, reader); err != nil {
-			t.Fatal(err)
-		}
-		chart, text, err := reader.Chart()
-		if err != nil {
-			t.Errorf("%s: %v", a.name, err)
-		}
-		if text != nil {
-			charts[a.name] = chart
-		}
-	}
+	charts := chartsOf(t, sink)
 	for name, want := range drawings {
 		got, ok := charts[name+".png"]
 		if !ok {
@@ -217,9 +214,32 @@ func TestCharts(t *testing.T) {
 	if shown.Title != "asked" || len(vector.Series) != 1 || vector.Series[0].Label != "<&>" || !cmp.Equal(vector.Series, shown.Series) {
 		t.Errorf("got %s of the SVG, and %s of the PNG", asJSON(t, vector), asJSON(t, shown))
 	}
-	if _, ok := charts["own.svg"]; ok || len(charts) != len(drawings)+2 {
+	if !cmp.Equal(charts["default.svg"].Series, []job.ChartSeries{{Type: "line", X: []any{0.0, 1.0}, Y: []any{3.0, 4.0}}}) {
+		t.Errorf("without a format in its name got %s", asJSON(t, charts["default.svg"]))
+	}
+	if _, ok := charts["own.svg"]; ok || len(charts) != len(drawings)+3 {
 		t.Errorf("got data of %q", slices.Sorted(maps.Keys(charts)))
 	}
+}
+
+// chartsOf returns the data that come with pictures, by the names of their files.
+func chartsOf(tb testing.TB, sink *kept) map[string]job.Chart {
+	tb.Helper()
+	charts := map[string]job.Chart{}
+	for _, a := range sink.artifacts {
+		reader := chartdata.NewReader(strings.NewReader(a.bytes))
+		if _, err := io.Copy(io.Discard, reader); err != nil {
+			tb.Fatal(err)
+		}
+		chart, text, err := reader.Chart()
+		if err != nil {
+			tb.Errorf("%s: %v", a.name, err)
+		}
+		if text != nil {
+			charts[a.name] = chart
+		}
+	}
+	return charts
 }
 
 // environmentOf gives a program the environment of the runtime python.

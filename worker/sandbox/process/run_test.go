@@ -204,6 +204,44 @@ func TestOnTestsBehindLockedDoors(t *testing.T) {
 	}
 }
 
+// TestOnTestsWithoutMarks: a run finds nothing that the one before has noted on the directories themselves, nor its connections; a program that
+// talks to itself has no later run fail.
+func TestOnTestsWithoutMarks(t *testing.T) {
+	t.Parallel()
+	p := python(`
+import fcntl, os, socket, struct
+get, set, no_dump = 0x80086601, 0x40086602, 0x40
+for path in "/work", "/tmp", "/dev/shm":
+    at, own = os.open(path, os.O_RDONLY), os.stat(path)
+    print(os.listxattr(path), 7 in (own.st_atime, own.st_mtime), end=" ")
+    try:
+        print(struct.unpack("i", fcntl.ioctl(at, get, bytes(4)))[0] & no_dump)
+        fcntl.ioctl(at, set, struct.pack("i", no_dump))
+    except OSError as e:
+        print(e)
+    try:
+        os.setxattr(path, "user.x", b"y")
+    except OSError as e:
+        print(e)
+    os.utime(path, (7, 7))
+print(len(open("/proc/net/tcp").readlines()) - 1)
+with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+    server.accept()[0].close()
+`)
+	var outcomes []sandbox.TestOutcome
+	p.Tests = graded{&[]string{"a\n", "b\n", "c\n"}, &outcomes}
+	_, k := run(t, p)
+	for i, o := range outcomes {
+		if o.Status != job.Succeeded {
+			t.Errorf("test %d: got %q, stderr %q", i, o.Status, k.stderr.String())
+		}
+	}
+	first, _, _ := strings.Cut(k.stdout.String(), "\n0\n")
+	if got, want := k.stdout.String(), strings.Repeat(first+"\n0\n", 3); len(outcomes) != 3 || !strings.Contains(first, "[] False") || got != want {
+		t.Errorf("got %q of %d runs, want %q", got, len(outcomes), want)
+	}
+}
+
 // TestCancel: a run ends with its context, whatever the sink waits for, and nothing of it is left.
 func TestCancel(t *testing.T) {
 	t.Parallel()
