@@ -17,7 +17,7 @@ func TestClearMarks(t *testing.T) {
 	for i := range 30 {
 		err := unix.Setxattr(dir, fmt.Sprintf("user.%d", i), []byte("x"), 0)
 		if errors.Is(err, unix.ENOTSUP) {
-			t.Skip("SKIPPED: this file system has no attributes")
+			break // the file system has none to clear
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestClearMarks(t *testing.T) {
 	if err := unix.Stat(dir, &st); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := unix.Listxattr(dir, nil); err != nil || n != 0 || st.Atim != (unix.Timespec{}) || st.Mtim != (unix.Timespec{}) {
+	if n, err := unix.Listxattr(dir, nil); err != nil && !errors.Is(err, unix.ENOTSUP) || n > 0 || st.Atim != (unix.Timespec{}) || st.Mtim != (unix.Timespec{}) {
 		t.Errorf("got %d bytes of attributes, %v, times %v and %v", n, err, st.Atim, st.Mtim)
 	}
 }
