@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -290,5 +291,26 @@ func TestTerraformTests(t *testing.T) {
 		if got := strings.Count(tests, "expect_failures = [var."+name+"]"); got < want {
 			t.Errorf("%s has %d validations, but %d tests of what it refuses", name, want, got)
 		}
+	}
+}
+
+// TestIdleConnections: the api keeps a connection for longer than the load balancer, which would answer 502 to who comes as it is closed.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	number := func(expression, file string) int {
+		t.Helper()
+		all := found(expression, source(t, file))
+		if len(all) != 1 {
+			t.Fatalf("%s in %s: got %q", expression, file, all)
+		}
+		n, err := strconv.Atoi(all[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	api, balancer := 60*number(`const idleTime = (\d+) \* time\.Minute`, "producer/api/api.go"), number(`idle_timeout = (\d+)`, "terraform/api.tf")
+	if api <= balancer {
+		t.Errorf("the api keeps a connection for %d s, and the load balancer for %d s", api, balancer)
 	}
 }
