@@ -294,7 +294,7 @@ func TestTerraformTests(t *testing.T) {
 	}
 }
 
-// TestIdleConnections: the api keeps a connection for longer than the load balancer, which would answer 502 to who comes as it is closed.
+// TestIdleConnections: the api keeps a connection for longer than the load balancer, which answers 502 where a request comes as its target closes one.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	number := func(expression, file string) int {
