@@ -206,7 +206,7 @@ func TestBootRefuses(t *testing.T) {
 	}
 }
 
-// TestBootWithoutPackages: an instance that gets no packages is given up at once, too.
+// TestBootWithoutPackages: an instance is given up at once if apt-get fails.
 func TestBootWithoutPackages(t *testing.T) {
 	t.Parallel()
 	m := newInstance(t, awsEnv("release"))

@@ -137,22 +137,25 @@ func Find(v any, pointer string) (any, bool) {
 }
 
 // Clone returns a value that shares no list and no object with v.
-func Clone(v any) any {
+func Clone(v any) any { return Map(v, func(v any) any { return v }) }
+
+// Map is Clone in which f replaces each value that is no list and no object.
+func Map(v any, f func(any) any) any {
 	switch v := v.(type) {
 	case []any:
 		list := make([]any, len(v))
 		for i, item := range v {
-			list[i] = Clone(item)
+			list[i] = Map(item, f)
 		}
 		return list
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for key, item := range v {
-			object[key] = Clone(item)
+			object[key] = Map(item, f)
 		}
 		return object
 	}
-	return v
+	return f(v)
 }
 
 // Text is text as it is, and any other value as JSON.

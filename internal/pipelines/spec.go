@@ -22,7 +22,7 @@ func (d *Definition) Spec(name string, v Verdict, index int, c Context) (job.Spe
 	from := step.TemplateSpec
 	from.Files = nil
 	var files []job.File
-	var named []string // those of which there is one each
+	var named []string // of a file each, unlike artifacts
 	for i, f := range step.Files {
 		if f.Artifacts == "" {
 			named = append(named, f.Name)

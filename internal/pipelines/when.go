@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"github.com/glovebox-run/glovebox/internal/expression"
+	"github.com/glovebox-run/glovebox/internal/jsonvalue"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -61,25 +62,15 @@ func (w when) holds(c Context) (bool, error) {
 
 // plain is v with numbers as CEL knows them: whole ones that fit are ints, others doubles.
 func plain(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
+	return jsonvalue.Map(v, func(v any) any {
+		number, ok := v.(json.Number)
+		if !ok {
+			return v
+		}
+		if n, err := number.Int64(); err == nil {
 			return n
 		}
-		f, _ := v.Float64() // jsonvalue.Decode refused what doesn't fit
+		f, _ := number.Float64() // jsonvalue.Decode refused what doesn't fit
 		return f
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = plain(item)
-		}
-		return list
-	case map[string]any:
-		object := make(map[string]any, len(v))
-		for key, item := range v {
-			object[key] = plain(item)
-		}
-		return object
-	}
-	return v
+	})
 }

@@ -29,9 +29,9 @@ type Subject struct {
 	Limits job.Limits
 	// Session that it is an execution of, or "".
 	Session string
-	// Around is the callback of the run or batch that it is a job of, or nil: what the job leaves is told there, so it is judged as if that were its own, too.
+	// Around is the callback of the job's run or batch, or nil. The job is judged a second time as if it were its own: what it leaves is posted there, too.
 	Around *job.Callback
-	// Opens says that it is no job but a run or a batch as a whole, of which there is a callback and metadata: rules that ask for no callback don't judge it.
+	// Opens says that a run or a batch is judged as a whole. It has a callback and metadata, and no program, so only rules that ask for the callback judge it.
 	Opens bool
 	// Context of the session that executes it, and its language; "" is the main one, which has the runtime's own.
 	Context, Language string

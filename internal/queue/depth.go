@@ -46,7 +46,7 @@ func (c *Client) Depths(ctx context.Context) ([]Depth, error) {
 
 // tasks are the answers of Redis about one queue.
 type tasks struct {
-	of                                  *Depth // of which the queue is a part
+	of                                  *Depth // the sum to which the queue belongs
 	queue                               string
 	pending, active, scheduled, retried *redis.IntCmd
 	oldest                              *redis.StringSliceCmd // of those that are pending

@@ -47,7 +47,7 @@ func TestEnclosingCallback(t *testing.T) {
 	w.expecting(t, "PUT", "/v1/templates/stored", `{"pipeline":`+pipeline("https://evil.example/")+`}`, http.StatusOK, nil)
 	w.expecting(t, "POST", "/v1/runs", `{"template":"stored"}`, http.StatusForbidden, nil)
 
-	// What a rule asks of jobs, too, it is asked about each.
+	// A rule that asks for a job's runtime besides judges each job.
 	statuses := func(url string) (a, b string) {
 		t.Helper()
 		var r job.Run

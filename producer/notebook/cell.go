@@ -137,7 +137,7 @@ func quoted(name string) string {
 // traceback is what Python prints before one.
 const traceback = "Traceback (most recent call last):\n"
 
-// printed is what an execution printed, and how it failed; nil if it has not. values is whether values were printed, too.
+// printed is what an execution printed, and how it failed; nil if it has not. values says that the interpreter printed values.
 func printed(r job.Result, values bool) (streams []any, problem *failure) {
 	failed := r.Status != job.Succeeded
 	said := failure{Type: "error", Name: string(r.Status), Value: because(r), Traceback: []string{}}

@@ -17,8 +17,8 @@ const (
 	maxProgress = 200
 )
 
-// tell tells of a job's progress until it ends, or ctx: the last line that it printed, once that may be told. That it
-// can't is no news: the result has all.
+// tell tells of a job's progress until it ends, or ctx: the last line that it printed, once that may be told. No error is
+// reported: the result has all.
 func (c Caller) tell(ctx context.Context, id string) {
 	defer c.recovered()
 	lines := make(chan string)

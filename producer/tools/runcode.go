@@ -37,9 +37,10 @@ type fileArgument struct {
 
 // runCode is the tool that runs a program.
 func runCode(languages []string) Tool {
-	language := map[string]any{"type": "string", "description": "The programming language: python, node, bash, … A session keeps that of the call that started it."}
+	const kept = " A session keeps that of the call that started it."
+	language := map[string]any{"type": "string", "description": "The programming language: python, node, bash, …" + kept}
 	if len(languages) > 0 {
-		language = map[string]any{"type": "string", "description": "The programming language. A session keeps that of the call that started it.", "enum": languages}
+		language = map[string]any{"type": "string", "description": "The programming language." + kept, "enum": languages}
 	}
 	input, _ := json.Marshal(map[string]any{ // of what can be written as JSON
 		"type":                 "object",

@@ -58,7 +58,7 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 	return inSession(c.answer(ctx, ended), id, ended.Result), nil
 }
 
-// executes fails unless a session executes that language: code in another may mean something there, too.
+// executes fails unless the session executes that language. Code may be valid in two languages, and mean something else in each.
 func (c Caller) executes(ctx context.Context, id, language string) error {
 	x, err := c.Glovebox.Session(ctx, id)
 	if err != nil || x.Runtime == language {
