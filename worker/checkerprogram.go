@@ -25,6 +25,7 @@ type checkerProgram struct {
 	kind    string // job.CheckKattis or job.CheckTestlib
 	limits  job.Limits
 	program sandbox.Program        // whose limits have the time of a dialog, too
+	key     compiledKey            // of what its compile step makes
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
 	lost    int                    // how many it has ended
@@ -52,7 +53,8 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded 
 	}
 	imageCtx, cancel := context.WithTimeout(ctx, w.ImageTimeout)
 	defer cancel()
-	if _, err := w.Sandboxes.Image(imageCtx, runtime.Image()); err != nil {
+	image, err := w.Sandboxes.Image(imageCtx, runtime.Image())
+	if err != nil {
 		return nil, err
 	}
 	files, entrypoint, err := w.checkerSources(ctx, j.Tenant, spec, runtime.File)
@@ -75,6 +77,9 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded 
 		if checker.Passes > 1 { // what is for the next pass comes on stderr, too
 			c.program.StderrKB = reportKB + passReportKB
 		}
+	}
+	if c.key, err = compiledKeyOf(j.Tenant, image, c.program); err != nil {
+		return nil, err
 	}
 	c.begin = func() *checkerSandbox { return c.start(ctx) }
 	return c, nil
@@ -161,7 +166,7 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 	if spec.Checker.Interactive {
 		each += lastWord
 	}
-	return time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (1+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
+	return time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (2+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
 }
 
 // content is what a checker reads, and how long it is.

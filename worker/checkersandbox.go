@@ -21,7 +21,8 @@ type checkerSandbox struct {
 	end      sandbox.Outcome
 	err      error
 
-	// Of the current check, for the goroutine that serves the sandbox.
+	ready bool // the program is compiled; for the goroutine that serves the sandbox, as are those below
+	// Of the current check.
 	dialog *dialog // nil: the checker is not interactive
 	report bytes.Buffer
 	stderr []byte
@@ -48,12 +49,10 @@ func (c *checkerProgram) start(ctx context.Context) *checkerSandbox {
 		cancel: cancel, checks: make(chan check), outcomes: make(chan checkOutcome, 1), over: make(chan struct{}),
 		rule: c.rule,
 	}
-	program := c.program
-	program.Tests = s
 	go func() {
 		defer close(s.over)
 		defer cancel()
-		s.end, s.err = c.worker.Sandboxes.Run(ctx, program, s)
+		s.end, s.err = c.run(ctx, s)
 		if s.dialog != nil {
 			s.dialog.interactorEnded(false)
 		}
@@ -81,6 +80,7 @@ func (s *checkerSandbox) await(ctx context.Context) (checkOutcome, error) {
 
 // Next is [sandbox.Tests.Next]: it waits until an output is to be judged.
 func (s *checkerSandbox) Next(ctx context.Context) (sandbox.Test, bool, error) {
+	s.ready = true
 	select {
 	case c := <-s.checks:
 		s.dialog = c.dialog

@@ -130,6 +130,7 @@ type Worker struct {
 	unpooled   await.Rarely     // likewise; only for followPools
 	offer      *fleet.Offer     // the names of what this worker can run
 	tests      *testcache.Cache // inputs and answers of graded jobs; nil if none are kept
+	compiled   compiledCheckers
 
 	mu         sync.Mutex
 	names      []string               // of runtimes and images that it offers

@@ -10,18 +10,18 @@ import (
 
 // Worker measures what a worker runs.
 type Worker struct {
-	registerer                      prometheus.Registerer
-	runtimes                        []string
-	startup, run                    *prometheus.HistogramVec
-	cpu                             *prometheus.CounterVec
-	artifacts, bytes                *prometheus.CounterVec
-	failures, lacked, testReads     *prometheus.CounterVec
-	running, slots, paused, drained prometheus.Gauge
-	memoryReserved, memoryAvailable prometheus.Gauge
-	testCache                       prometheus.Gauge
-	pauses                          *prometheus.CounterVec
-	pauseTime                       *prometheus.HistogramVec
-	pausedSessions, pausedBytes     prometheus.Gauge
+	registerer                            prometheus.Registerer
+	runtimes                              []string
+	startup, run                          *prometheus.HistogramVec
+	cpu                                   *prometheus.CounterVec
+	artifacts, bytes                      *prometheus.CounterVec
+	failures, lacked, testReads, checkers *prometheus.CounterVec
+	running, slots, paused, drained       prometheus.Gauge
+	memoryReserved, memoryAvailable       prometheus.Gauge
+	testCache                             prometheus.Gauge
+	pauses                                *prometheus.CounterVec
+	pauseTime                             *prometheus.HistogramVec
+	pausedSessions, pausedBytes           prometheus.Gauge
 }
 
 // Failure is why a try at a job failed on us.
@@ -67,6 +67,9 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 		testReads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_test_cache_reads_total", Help: "Inputs and answers of graded jobs: on the worker's disk (hit), fetched from the bucket (miss), read from it without being kept (uncached); damaged counts files that were fetched once more.",
 		}, []string{"result"}),
+		checkers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "glovebox_checker_sandboxes_total", Help: "Sandboxes of checkers that have a compile step: it was run (anew), or what it had made for an earlier job was unpacked (kept).",
+		}, []string{"compiled"}),
 		pauses: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "glovebox_session_pauses_total", Help: "Idle sessions that were to be paused: on the worker's disk (paused), back in memory (resumed), not paused as an execution came (interrupted), not to be paused and so still in memory (stayed), ended while paused, for whatever reason (ended); and forks, which begin on the disk (forked).",
 		}, []string{"result"}),
@@ -92,9 +95,12 @@ func NewWorker(r prometheus.Registerer, runtimes []string) *Worker {
 	for _, result := range []string{"paused", "resumed", "interrupted", "stayed", "ended"} {
 		m.pauses.WithLabelValues(result)
 	}
+	for _, compiled := range []string{"anew", "kept"} {
+		m.checkers.WithLabelValues(compiled)
+	}
 	m.lacked.WithLabelValues("worker")
 	m.lacked.WithLabelValues("nobody")
-	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.testReads, m.testCache, m.pauses, m.pauseTime, m.pausedSessions, m.pausedBytes, m.running, m.slots, m.paused, m.drained, m.memoryReserved, m.memoryAvailable)
+	r.MustRegister(m.startup, m.run, m.cpu, m.artifacts, m.bytes, m.failures, m.lacked, m.testReads, m.testCache, m.checkers, m.pauses, m.pauseTime, m.pausedSessions, m.pausedBytes, m.running, m.slots, m.paused, m.drained, m.memoryReserved, m.memoryAvailable)
 	return m
 }
 
@@ -186,6 +192,15 @@ func (m *Worker) Lacked(told bool) {
 // TestRead counts an input or an answer of a graded job that was opened; result is one of package
 // testcache.
 func (m *Worker) TestRead(result string) { m.testReads.WithLabelValues(result).Inc() }
+
+// CheckerCompiled counts a sandbox of a checker that has a compile step.
+func (m *Worker) CheckerCompiled(kept bool) {
+	compiled := "anew"
+	if kept {
+		compiled = "kept"
+	}
+	m.checkers.WithLabelValues(compiled).Inc()
+}
 
 // TestCache says how many bytes of the disk the cache of these takes.
 func (m *Worker) TestCache(bytes int64) { m.testCache.Set(float64(bytes)) }
