@@ -136,14 +136,16 @@ terraform-test: ## validate terraform/ and run its tests, which mock AWS; GLOVEB
 setup-tests: setup bin/glovebox # multi has what sessions with contexts and E2B's clients are tested with
 	$(call timed,setup of what only tests need,infra/setup-tests.sh && bin/glovebox runtimes build multi)
 
-test: setup-tests build test-host test-record test-podman ## set up, then every suite against the real components, with the race detector
+test: setup-tests build ## set up, then every suite against the real components, with the race detector
+	@$(MAKE) --no-print-directory -j2 test-host test-record
+	@$(MAKE) --no-print-directory test-podman
 
 # -short leaves out what repeats a test in another form, or waits for minutes: test-long has it. make check vets all.
 SHORT := -short
 test-host: ## the suites that need no sandbox: Redis, S3, everything pure
 	$(call timed,test without sandboxes,$(call summed,go test -race -vet=off -count=1 -timeout 60m $(SHORT) $(suites) $(TESTFLAGS) $(longest) $(host_packages)))
 
-# Without the race detector, which the schedules that test-host runs have: it takes five times as long.
+# Without the race detector, which test-host has for 20: it takes five times as long.
 SCHEDULES ?= 100000
 schedules = GLOVEBOX_SIMULATE=$(1) go test -v -count=1 -timeout 4h -run 'TestSimulate$$' ./internal/record/
 
