@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -14,16 +13,21 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// worthKeeping is how long a compile step has to take for what it made to be kept: to unpack that takes some 30 ms.
-const worthKeeping = 200 * time.Millisecond
+const (
+	// worthKeeping is how long a compile step has to take for what it made to be kept: to unpack that takes some 30 ms.
+	worthKeeping = 200 * time.Millisecond
+	// packTime is the least that tar has, however little the checker has for a check: 0.4 s were measured on a busy machine.
+	packTime = 10 * time.Second
+)
 
 // compiledArchive is the file in which a sandbox gets what was compiled in another.
 const compiledArchive = ".glovebox-compiled.tar"
 
-// A program that is run on tests has what is in these two directories after its compile step.
+// A program that is run on tests has what is in these two directories after its compile step. When a file was changed is kept to the
+// nanosecond: a program that looks older than its source would be made anew by some that run it.
 var (
-	packCommand   = []string{"/bin/bash", "-c", `cd / && shopt -s dotglob nullglob && exec tar -cf - -- work/* tmp/*`}
-	unpackCommand = []string{"/bin/bash", "-c", `cd / && tar -xpf work/` + compiledArchive + ` && rm work/` + compiledArchive}
+	packCommand   = []string{"/bin/bash", "-c", `cd / && shopt -s dotglob nullglob && exec tar --format=posix -cf - -- work/* tmp/*`}
+	unpackCommand = []string{"/bin/bash", "-c", `cd / && exec 3<work/` + compiledArchive + ` && rm work/` + compiledArchive + ` && exec tar -xpf - <&3`}
 )
 
 // run makes the checks that s gets, in a sandbox that has what the compile step made for an earlier job, if that is kept.
@@ -33,46 +37,55 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (sandbox.Ou
 	if len(program.Compile) == 0 {
 		return c.worker.Sandboxes.Run(ctx, program, s)
 	}
-	kept := &c.worker.compiled
-	tar, wanted := kept.get(c.key)
+	tar, wanted := c.worker.compiled.get(c.key)
 	if wanted {
-		var err error
-		if tar, err = c.pack(ctx); err != nil {
-			kept.forget(c.key)
-			return sandbox.Outcome{}, fmt.Errorf("compile the checker: %w", err)
+		tar = c.pack(ctx)
+	}
+	if tar != nil {
+		unpacked := program
+		unpacked.Compile, unpacked.Files = unpackCommand, []sandbox.File{{Name: compiledArchive, Content: tar}}
+		o, err := c.worker.Sandboxes.Run(ctx, unpacked, s)
+		if s.asked {
+			c.worker.Metrics.CheckerCompiled(!wanted)
+			return o, err
 		}
-		kept.put(c.key, tar)
+		c.worker.compiled.failed(c.key, ctx.Err() != nil)
+		if err != nil {
+			return o, err
+		}
+		c.worker.Log.Warn("what a checker's compile step made can't be unpacked: it is compiled", "job", program.JobID, "status", o.Status)
 	}
-	c.worker.Metrics.CheckerCompiled(tar != nil && !wanted)
-	if tar == nil || len(tar) > maxCompiled {
-		return c.worker.Sandboxes.Run(ctx, program, s)
-	}
-	unpacked := program
-	unpacked.Compile, unpacked.Files = unpackCommand, []sandbox.File{{Name: compiledArchive, Content: tar}}
-	o, err := c.worker.Sandboxes.Run(ctx, unpacked, s)
-	if err != nil || s.ready {
-		return o, err
-	}
-	kept.put(c.key, nil) // its directory has no room for both, most likely
+	c.worker.Metrics.CheckerCompiled(false)
 	return c.worker.Sandboxes.Run(ctx, program, s)
 }
 
-// pack compiles the checker in a sandbox that sees nothing of any test, and returns what that made; nil if there is no use in
-// keeping it: the step fails, is quick, or makes too much.
-func (c *checkerProgram) pack(ctx context.Context) ([]byte, error) {
-	program := c.program
+// pack compiles the checker in a sandbox that sees nothing of any test, and keeps what that made. It returns nil if there is nothing to
+// keep, or no use in it: the step fails, is quick, or makes too much.
+func (c *checkerProgram) pack(ctx context.Context) []byte {
+	program, kept := c.program, &c.worker.compiled
 	program.Command, program.Interactive = packCommand, false
-	program.Limits.OutputKB = maxCompiled >> 10
+	l := &program.Limits
+	l.OutputKB = maxCompiled >> 10
+	l.WallMS, l.CPUMS = max(l.WallMS, packTime.Milliseconds()), max(l.CPUMS, packTime.Milliseconds())
 	p := &packer{}
 	program.Tests = p
 	o, err := c.worker.Sandboxes.Run(ctx, program, p)
-	if err != nil {
-		return nil, err
+	switch {
+	case err == nil && o.ImageDigest != c.image: // it was built anew meanwhile
+		kept.failed(c.key, true)
+	case err == nil && p.end.Status == job.Succeeded && o.Compile != nil && o.Compile.WallMS >= worthKeeping.Milliseconds():
+		tar := bytes.Clone(p.tar.Bytes()) // without the room that the buffer has
+		kept.put(c.key, tar)
+		return tar
+	case err == nil && (p.end.Status == job.Succeeded || p.end.Status == job.OutputLimitExceeded || o.Status == job.CompileFailed):
+		kept.giveUp(c.key)
+	default: // the checker's own sandbox will say what is wrong, if anything is
+		kept.failed(c.key, ctx.Err() != nil)
+		if ctx.Err() == nil {
+			c.worker.Log.Warn("what a checker's compile step makes can't be kept", "job", program.JobID, "status", o.Status, "tar", p.end.Status, "error", err)
+		}
 	}
-	if p.end.Status != job.Succeeded || o.Compile == nil || o.Compile.WallMS < worthKeeping.Milliseconds() {
-		return nil, nil //nolint:nilnil // there is nothing to keep
-	}
-	return p.tar.Bytes(), nil
+	return nil
 }
 
 // packer runs one test, which prints the archive.
@@ -122,7 +135,8 @@ func compiledKeyOf(tenant, image string, p sandbox.Program) (compiledKey, error)
 		Env           map[string]string
 		Limits        job.Limits
 		Files         []file
-	}{tenant, image, p.Isolation, p.Compile, p.Env, p.Limits, nil}
+	}{tenant, image, p.Isolation, p.Compile, p.Env, p.Limits.Compile(), nil}
+	given.Limits.OutputKB = 0 // a compiler's output has a bound of its own
 	for _, f := range p.Files {
 		given.Files = append(given.Files, file{f.Name, sha256.Sum256(f.Content)})
 	}

@@ -15,12 +15,13 @@ import (
 // slowly is a compile step that is worth keeping, and names what it made by chance.
 const slowly = "sleep 0.3; echo $RANDOM$RANDOM >id; "
 
-// compiledBy is a job whose checker accepts, and says all that its compile step left.
+// compiledBy is a job whose checker accepts, and says all that its compile step left, and in which order that was made.
 func compiledBy(compile string) job.Spec {
 	spec := judgedBy("bash", "a file", job.Test{Name: "1"}, job.Test{Name: "2"})
 	spec.Checker.Program.Limits.DiskMB, spec.Checker.Program.Limits.CompileWallMS = 32, 60_000
 	spec.Checker.Program.Commands = &job.Commands{Compile: compile, Run: `f=$3
-{ cat id 2>/dev/null || echo none; find /work /tmp -mindepth 1 '(' -path /tmp/.glovebox -o -path '/work/many/*' ')' -prune -o -printf '%p %y %m %s %l\n' | sort; } >"$f/judgemessage.txt"; exit 42`}
+{ cat id 2>/dev/null || echo none; find /work /tmp -mindepth 1 '(' -path /tmp/.glovebox -o -path '/work/many/*' ')' -prune -o -printf '%p %y %m %s %l\n' | sort
+echo by age:; find /work /tmp -path /tmp/.glovebox -prune -o -type f ! -path '/work/many/*' -printf '%T@ %p\n' | sort -n | cut -d ' ' -f 2; } >"$f/judgemessage.txt"; exit 42`}
 	return spec
 }
 
@@ -35,7 +36,8 @@ func TestCompiledCheckers(t *testing.T) {
 	}{
 		{"kept", slowly + `mkdir -p -- d/e .hidden -x && echo y >d/e/f && chmod 711 d/e/f && chmod 500 d/e && ln -s d/e/f link && ln -s /nowhere away &&
 			ln id twice && touch -- '-x/--checkpoint=1' $'a\nb' && rm main.sh && touch unreadable && chmod 0 unreadable &&
-			echo x >/tmp/program && chmod 700 /tmp/program && mkdir /tmp/.d`, true},
+			echo x >/tmp/program && chmod 700 /tmp/program && mkdir /tmp/.d && for i in c a b; do sleep 0.01; echo >made-$i; done &&
+			touch -d 2001-01-01 old && echo its own >.glovebox-compiled.tar`, true},
 		{"quick", "echo $RANDOM$RANDOM >id", false},
 		{"too much", slowly + "head -c 9000000 /dev/urandom >large", false},
 		{"fits only once", slowly + "head -c $((4 * 1024 * 1024 - 150000)) /dev/zero >half; mkdir many; for i in {1..900}; do >many/$i; done", false},
@@ -76,14 +78,38 @@ func TestCompiledCheckers(t *testing.T) {
 			}
 		}
 	})
-	t.Run("other limits", func(t *testing.T) {
-		spec := compiledBy(slowly)
-		spec.Checker.Program.Limits.MemoryMB++
-		g.result(g.submit(spec))
-		if _, again := checkerSandboxes(t, scrape(t, r)); again != kept {
-			t.Errorf("it was not compiled")
+	known := compiledBy(slowly)
+	madeBy := func(spec job.Spec, tenant string) string {
+		id := job.NewID(tenant)
+		if err := g.records.Create(t.Context(), id, ample(spec), ""); err != nil {
+			t.Fatal(err)
 		}
-	})
+		res := g.result(id)
+		if cameTo(res) != "AC 2: AC AC" {
+			t.Fatalf("got %s; %+v", cameTo(res), res.Error)
+		}
+		made, _, _ := strings.Cut(res.Tests[0].JudgeMessage, "\n")
+		return made
+	}
+	madeBy(known, "default")
+	made := madeBy(known, "default")
+	ofCheck, ofCompile := compiledBy(slowly), compiledBy(slowly)
+	ofCheck.Checker.Program.Limits.WallMS++
+	ofCompile.Checker.Program.Limits.CompileMemoryMB = 200
+	for _, c := range []struct {
+		name, tenant string
+		spec         job.Spec
+		kept         bool
+	}{
+		{"the same", "default", known, true},
+		{"another limit of a check", "default", ofCheck, true},
+		{"another limit of the compile step", "default", ofCompile, false},
+		{"another tenant", "other", known, false},
+	} {
+		if got := madeBy(c.spec, c.tenant); (got == made) != c.kept {
+			t.Errorf("%s: judged by %s, where %s is kept", c.name, got, made)
+		}
+	}
 }
 
 // TestCompiledCheckerWithoutGVisor: a process has its directories in mounts of its own.

@@ -25,6 +25,7 @@ type checkerProgram struct {
 	kind    string // job.CheckKattis or job.CheckTestlib
 	limits  job.Limits
 	program sandbox.Program        // whose limits have the time of a dialog, too
+	image   string                 // the digest of its image
 	key     compiledKey            // of what its compile step makes
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
@@ -68,7 +69,7 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded 
 	argv := append([]string{"/bin/bash", "-c", "--", checkerScript, "bash"}, command...)
 	argv = append(append(argv, checkerFiles[checker.Kind]...), checker.Args...)
 	limits := checkerLimits(spec, runtime, checker)
-	c := &checkerProgram{worker: w, kind: checker.Kind, limits: limits, program: sandbox.Program{
+	c := &checkerProgram{worker: w, kind: checker.Kind, limits: limits, image: image, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
 		Env: runtime.Env, Files: files, Limits: limits, Interactive: checker.Interactive, Isolation: graded.Isolation,
 	}}
@@ -144,6 +145,10 @@ func (w *Worker) checkerMB(spec job.Spec) int64 {
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
 	l := checkerLimits(program.Spec(), runtime, *spec.Checker)
 	mb := l.SandboxMB() + sandbox.CostMB(l) + job.MaxCheckerBytes>>20
+	if len(runtime.Compile) > 0 || program.Commands != nil && program.Commands.Compile != "" {
+		const archives = 3 // two while a buffer of one grows, and what is kept
+		mb += archives * maxCompiled >> 20
+	}
 	if spec.Passes() > 1 {
 		const reports = 4 // the one that a pass goes on from, and that pass's own, which is copied as it grows and at its end
 		mb += reports * passReportKB >> 10
@@ -166,7 +171,7 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 	if spec.Checker.Interactive {
 		each += lastWord
 	}
-	return time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (2+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
+	return time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (3+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
 }
 
 // content is what a checker reads, and how long it is.

@@ -21,7 +21,7 @@ type checkerSandbox struct {
 	end      sandbox.Outcome
 	err      error
 
-	ready bool // the program is compiled; for the goroutine that serves the sandbox, as are those below
+	asked bool // for a check: the program is compiled; for the goroutine that serves the sandbox, as are those below
 	// Of the current check.
 	dialog *dialog // nil: the checker is not interactive
 	report bytes.Buffer
@@ -80,7 +80,7 @@ func (s *checkerSandbox) await(ctx context.Context) (checkOutcome, error) {
 
 // Next is [sandbox.Tests.Next]: it waits until an output is to be judged.
 func (s *checkerSandbox) Next(ctx context.Context) (sandbox.Test, bool, error) {
-	s.ready = true
+	s.asked = true
 	select {
 	case c := <-s.checks:
 		s.dialog = c.dialog

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// maxCompiled and maxCompiledBytes bound what the compile step of one checker made, and of all that are kept. The Go command, in Go, has 2 MB.
+	// maxCompiled bounds what the compile step of one checker made, maxCompiledBytes what is kept of all, bytes.
 	maxCompiled      = 8 << 20
 	maxCompiledBytes = 64 << 20
 	// compiledCost is what an entry takes beside what it keeps, bytes.
@@ -28,19 +28,23 @@ type compiledKey [32]byte
 type compiledChecker struct {
 	key   compiledKey
 	state compiledState
+	tries int // how many archives failed
 	tar   []byte
 }
 
 type compiledState int
 
 const (
-	seenOnce  compiledState = iota // or its archive could not be made, through no fault of its own
+	isAwaited compiledState = iota // the next who asks is to make the archive
 	isMade                         // by a job that runs
-	isKept                         //
-	isNotKept                      // as there is no use in it
+	isKept
+	isNotKept // there is no use in an archive
 )
 
-// get returns what is kept of key, or nil. wanted says that the caller is to make it, and to call put or forget.
+// maxTries is how many archives are made in vain: of a checker whose own limits leave no room for one, and of one that was unlucky.
+const maxTries = 3
+
+// get returns what is kept of key, or nil. wanted says that the caller is to make it, and to call put, giveUp or failed.
 func (c *compiledCheckers) get(key compiledKey) (tar []byte, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,31 +55,42 @@ func (c *compiledCheckers) get(key compiledKey) (tar []byte, wanted bool) {
 	}
 	c.recent.MoveToFront(at)
 	e := at.Value.(*compiledChecker) //nolint:forcetypeassert // it has no others
-	if e.state == seenOnce {
+	if e.state == isAwaited {
 		e.state = isMade
 		return nil, true
 	}
 	return e.tar, false
 }
 
-// put keeps the archive, or, if that is nil or too long, that there is no use in one.
+// put keeps the archive.
 func (c *compiledCheckers) put(key compiledKey, tar []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(key)
-	if tar == nil || len(tar) > maxCompiled {
-		c.add(&compiledChecker{key: key, state: isNotKept})
-		return
-	}
-	c.add(&compiledChecker{key: key, state: isKept, tar: tar})
+	c.set(compiledChecker{key: key, state: isKept, tar: tar})
 }
 
-// forget has the archive made by the next who asks.
-func (c *compiledCheckers) forget(key compiledKey) {
+// giveUp keeps that there is no use in an archive.
+func (c *compiledCheckers) giveUp(key compiledKey) {
+	c.set(compiledChecker{key: key, state: isNotKept})
+}
+
+// failed has the archive made once more, unless it has failed too often. Nobody is at fault where the job was over.
+func (c *compiledCheckers) failed(key compiledKey, over bool) {
+	e := compiledChecker{key: key}
+	if !over {
+		e.tries = 1
+	}
+	c.set(e)
+}
+
+func (c *compiledCheckers) set(e compiledChecker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remove(key)
-	c.add(&compiledChecker{key: key})
+	if old := c.remove(e.key); old != nil {
+		e.tries += old.tries
+	}
+	if e.tries >= maxTries {
+		e.state, e.tar = isNotKept, nil
+	}
+	c.add(&e)
 }
 
 func (c *compiledCheckers) add(e *compiledChecker) {
@@ -88,14 +103,15 @@ func (c *compiledCheckers) add(e *compiledChecker) {
 	}
 }
 
-func (c *compiledCheckers) remove(key compiledKey) {
+func (c *compiledCheckers) remove(key compiledKey) *compiledChecker {
 	at := c.entries[key]
 	if at == nil {
-		return
+		return nil
 	}
 	e := c.recent.Remove(at).(*compiledChecker) //nolint:forcetypeassert // it has no others
 	delete(c.entries, key)
 	c.bytes -= e.cost()
+	return e
 }
 
 func (e *compiledChecker) cost() int { return len(e.tar) + compiledCost }

@@ -22,14 +22,18 @@ func TestCompiledCheckersAreBounded(t *testing.T) {
 	asks(1, 0, false)
 	asks(1, 0, true)
 	asks(1, 0, false)
-	c.forget(at(1))
+	c.failed(at(1), true) // the job was over
 	asks(1, 0, true)
 	c.put(at(1), make([]byte, 100))
 	asks(1, 100, false)
-	c.put(at(2), nil)
+	c.giveUp(at(2))
 	asks(2, 0, false)
-	c.put(at(3), make([]byte, maxCompiled+1))
 	asks(3, 0, false)
+	for range maxTries {
+		asks(3, 0, true)
+		c.put(at(3), make([]byte, 10)) // which can't be unpacked
+		c.failed(at(3), false)
+	}
 	asks(3, 0, false)
 	for n := range 100 {
 		c.put(at(10+n), make([]byte, maxCompiled))
@@ -81,6 +85,7 @@ func TestCompiledKey(t *testing.T) {
 		}
 		seen[key] = name
 		p.JobID, p.Epoch, p.Command, p.Interactive = "j", 2, []string{"x"}, true
+		p.Limits.WallMS, p.Limits.CPUMS, p.Limits.OutputKB, p.Limits.StackMB = 1, 2, 3, 4
 		if again, err := compiledKeyOf(tenant, image, p); err != nil || again != key {
 			t.Errorf("%s: another job has another key, %v", name, err)
 		}

@@ -36,6 +36,8 @@ type keptEntry struct {
 	link string   // where a link leads
 	file *os.File // nil: it is none
 	size int64    // of the file
+	// modified is when the file was: a program may be older than what it was made of, and made again.
+	modified unix.Timespec
 }
 
 // keepProgram takes what is in the job's directory, and in the one for temporary files, where some
@@ -94,7 +96,9 @@ func (p *keptProgram) keep(path string, d fs.DirEntry) error {
 		e.link, err = os.Readlink(path)
 	case 0:
 		e.size = info.Size()
-		e.file, err = os.Open(path)
+		if e.modified, err = unix.TimeToTimespec(info.ModTime()); err == nil {
+			e.file, err = os.Open(path)
+		}
 	default:
 		return nil
 	}
@@ -138,7 +142,11 @@ func (e keptEntry) layOut() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(e.copyTo(fd), unix.Close(fd))
+	if err := errors.Join(e.copyTo(fd), unix.Close(fd)); err != nil {
+		return err
+	}
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, e.modified}
+	return unix.UtimesNanoAt(unix.AT_FDCWD, e.path, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // copyTo writes the file's content, in one system call if it can.
