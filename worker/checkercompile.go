@@ -26,7 +26,7 @@ const compiledArchive = ".glovebox-compiled.tar"
 // A program that is run on tests has what is in these two directories after its compile step. When a file was changed is kept to the
 // nanosecond: a program that looks older than its source would be made anew by some that run it.
 var (
-	packCommand   = []string{"/bin/bash", "-c", `cd / && shopt -s dotglob nullglob && exec tar --format=posix -cf - -- work/* tmp/*`}
+	packCommand   = []string{"/bin/bash", "-c", `cd / && shopt -s dotglob nullglob && exec tar --format=posix -T /dev/null -cf - -- work/* tmp/*`}
 	unpackCommand = []string{"/bin/bash", "-c", `cd / && exec 3<work/` + compiledArchive + ` && rm work/` + compiledArchive + ` && exec tar -xpf - <&3`}
 )
 
@@ -37,8 +37,9 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (sandbox.Ou
 	if len(program.Compile) == 0 {
 		return c.worker.Sandboxes.Run(ctx, program, s)
 	}
-	tar, wanted := c.worker.compiled.get(c.key)
+	tar, wanted := c.worker.compiled.get(c.key, !c.packed)
 	if wanted {
+		c.packed = true
 		tar = c.pack(ctx)
 	}
 	if tar != nil {
@@ -47,20 +48,19 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (sandbox.Ou
 		o, err := c.worker.Sandboxes.Run(ctx, unpacked, s)
 		if s.asked {
 			c.worker.Metrics.CheckerCompiled(!wanted)
+		}
+		if err != nil || s.asked {
 			return o, err
 		}
-		c.worker.compiled.failed(c.key, ctx.Err() != nil)
-		if err != nil {
-			return o, err
-		}
-		c.worker.Log.Warn("what a checker's compile step made can't be unpacked: it is compiled", "job", program.JobID, "status", o.Status)
+		c.worker.compiled.unusable(c.key, tar)
+		c.worker.Log.Warn("what a checker's compile step made can't be unpacked: it is compiled", "job_id", program.JobID, "epoch", program.Epoch, "status", o.Status)
 	}
 	c.worker.Metrics.CheckerCompiled(false)
 	return c.worker.Sandboxes.Run(ctx, program, s)
 }
 
 // pack compiles the checker in a sandbox that sees nothing of any test, and keeps what that made. It returns nil if there is nothing to
-// keep, or no use in it: the step fails, is quick, or makes too much.
+// keep, or no use in it: the step is quick, or makes too much.
 func (c *checkerProgram) pack(ctx context.Context) []byte {
 	program, kept := c.program, &c.worker.compiled
 	program.Command, program.Interactive = packCommand, false
@@ -71,19 +71,19 @@ func (c *checkerProgram) pack(ctx context.Context) []byte {
 	program.Tests = p
 	o, err := c.worker.Sandboxes.Run(ctx, program, p)
 	switch {
-	case err == nil && o.ImageDigest != c.image: // it was built anew meanwhile
+	case ctx.Err() != nil, errors.Is(err, sandbox.ErrUnavailable), err == nil && o.ImageDigest != c.image: // it was built anew meanwhile
+		kept.failed(c.key, false)
+	case err == nil && p.end.Status == job.OutputLimitExceeded:
+		kept.giveUp(c.key)
+	case err != nil || p.end.Status != job.Succeeded || p.tar.Len() == 0 || o.Compile == nil: // the checker's own sandbox will say what is wrong
 		kept.failed(c.key, true)
-	case err == nil && p.end.Status == job.Succeeded && o.Compile != nil && o.Compile.WallMS >= worthKeeping.Milliseconds():
+		c.worker.Log.Warn("what a checker's compile step makes can't be kept", "job_id", program.JobID, "epoch", program.Epoch, "status", o.Status, "tar", p.end.Status, "error", err)
+	case o.Compile.WallMS < worthKeeping.Milliseconds():
+		kept.giveUp(c.key)
+	default:
 		tar := bytes.Clone(p.tar.Bytes()) // without the room that the buffer has
 		kept.put(c.key, tar)
 		return tar
-	case err == nil && (p.end.Status == job.Succeeded || p.end.Status == job.OutputLimitExceeded || o.Status == job.CompileFailed):
-		kept.giveUp(c.key)
-	default: // the checker's own sandbox will say what is wrong, if anything is
-		kept.failed(c.key, ctx.Err() != nil)
-		if ctx.Err() == nil {
-			c.worker.Log.Warn("what a checker's compile step makes can't be kept", "job", program.JobID, "status", o.Status, "tar", p.end.Status, "error", err)
-		}
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ type checkerProgram struct {
 	program sandbox.Program        // whose limits have the time of a dialog, too
 	image   string                 // the digest of its image
 	key     compiledKey            // of what its compile step makes
+	packed  bool                   // it made that to be kept, which a job does once
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
 	lost    int                    // how many it has ended
@@ -136,6 +137,14 @@ func checkerLimits(spec job.Spec, runtime runtimes.Runtime, checker job.Checker)
 	return l
 }
 
+// compiles reports whether a checker has a compile step.
+func compiles(runtime runtimes.Runtime, program *job.CheckerProgram) bool {
+	if program.Commands != nil {
+		return program.Commands.Compile != ""
+	}
+	return len(runtime.Compile) > 0
+}
+
 // checkerMB is what the sandbox of a job's checker may use, MiB, and what its files take of this process.
 func (w *Worker) checkerMB(spec job.Spec) int64 {
 	program := spec.CheckerProgram()
@@ -145,7 +154,7 @@ func (w *Worker) checkerMB(spec job.Spec) int64 {
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
 	l := checkerLimits(program.Spec(), runtime, *spec.Checker)
 	mb := l.SandboxMB() + sandbox.CostMB(l) + job.MaxCheckerBytes>>20
-	if len(runtime.Compile) > 0 || program.Commands != nil && program.Commands.Compile != "" {
+	if compiles(runtime, program) {
 		const archives = 3 // two while a buffer of one grows, and what is kept
 		mb += archives * maxCompiled >> 20
 	}
@@ -171,7 +180,12 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 	if spec.Checker.Interactive {
 		each += lastWord
 	}
-	return time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (3+maxLost)*(wallTime(l)+compileTime(l)+sandboxOverhead)
+	sandbox := wallTime(l) + compileTime(l) + sandboxOverhead
+	most := time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (1+maxLost)*sandbox
+	if compiles(runtime, program) {
+		most += 2 * sandbox // one makes what is to be kept, and one can't unpack that
+	}
+	return most
 }
 
 // content is what a checker reads, and how long it is.
@@ -243,7 +257,11 @@ func (c *checkerProgram) ruling(ctx context.Context, more int) (grading.Ruling, 
 		c.close()
 		return c.ended(*o.end, true), nil
 	}
-	return c.rule(o, more), nil
+	r := c.rule(o, more)
+	if r.Verdict == job.JudgeError {
+		c.worker.compiled.doubt(c.key)
+	}
+	return r, nil
 }
 
 func ruled(r *grading.Ruling) grading.Ruling {

@@ -44,48 +44,78 @@ const (
 // maxTries is how many archives are made in vain: of a checker whose own limits leave no room for one, and of one that was unlucky.
 const maxTries = 3
 
-// get returns what is kept of key, or nil. wanted says that the caller is to make it, and to call put, giveUp or failed.
-func (c *compiledCheckers) get(key compiledKey) (tar []byte, wanted bool) {
+// get returns what is kept of key, or nil. wanted says that the caller, who may make it, is to do so, and to call put, giveUp or failed.
+func (c *compiledCheckers) get(key compiledKey, may bool) (tar []byte, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := c.entries[key]
-	if at == nil {
+	e := c.entry(key)
+	if e == nil {
 		c.add(&compiledChecker{key: key})
 		return nil, false
 	}
-	c.recent.MoveToFront(at)
-	e := at.Value.(*compiledChecker) //nolint:forcetypeassert // it has no others
-	if e.state == isAwaited {
+	c.recent.MoveToFront(c.entries[key])
+	if e.state == isAwaited && may {
 		e.state = isMade
 		return nil, true
 	}
 	return e.tar, false
 }
 
-// put keeps the archive.
+// put keeps the archive that the caller has made.
 func (c *compiledCheckers) put(key compiledKey, tar []byte) {
 	c.set(compiledChecker{key: key, state: isKept, tar: tar})
 }
 
-// giveUp keeps that there is no use in an archive.
+// giveUp keeps that there is no use in one.
 func (c *compiledCheckers) giveUp(key compiledKey) {
 	c.set(compiledChecker{key: key, state: isNotKept})
 }
 
-// failed has the archive made once more, unless it has failed too often. Nobody is at fault where the job was over.
-func (c *compiledCheckers) failed(key compiledKey, over bool) {
+// failed has another make it, unless that has failed too often. What is no fault of the archive's counts for nothing.
+func (c *compiledCheckers) failed(key compiledKey, counts bool) {
 	e := compiledChecker{key: key}
-	if !over {
+	if counts {
 		e.tries = 1
 	}
 	c.set(e)
 }
 
+// unusable has the archive made once more that could not be unpacked.
+func (c *compiledCheckers) unusable(key compiledKey, tar []byte) {
+	c.mu.Lock()
+	e := c.entry(key)
+	other := e == nil || e.state != isKept || &e.tar[0] != &tar[0] // it was replaced meanwhile
+	c.mu.Unlock()
+	if !other {
+		c.failed(key, true)
+	}
+}
+
+// doubt has the archive made once more, as the checker failed: its compile step may have, without a word.
+func (c *compiledCheckers) doubt(key compiledKey) {
+	c.mu.Lock()
+	e := c.entry(key)
+	kept := e != nil && e.state == isKept
+	c.mu.Unlock()
+	if kept {
+		c.failed(key, false)
+	}
+}
+
+func (c *compiledCheckers) entry(key compiledKey) *compiledChecker {
+	if at := c.entries[key]; at != nil {
+		return at.Value.(*compiledChecker) //nolint:forcetypeassert // it has no others
+	}
+	return nil
+}
+
+// set carries over how often it has failed.
 func (c *compiledCheckers) set(e compiledChecker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.remove(e.key); old != nil {
+	if old := c.entry(e.key); old != nil {
 		e.tries += old.tries
+		c.remove(e.key)
 	}
 	if e.tries >= maxTries {
 		e.state, e.tar = isNotKept, nil
@@ -103,15 +133,10 @@ func (c *compiledCheckers) add(e *compiledChecker) {
 	}
 }
 
-func (c *compiledCheckers) remove(key compiledKey) *compiledChecker {
-	at := c.entries[key]
-	if at == nil {
-		return nil
-	}
-	e := c.recent.Remove(at).(*compiledChecker) //nolint:forcetypeassert // it has no others
+func (c *compiledCheckers) remove(key compiledKey) {
+	c.bytes -= c.entry(key).cost()
+	c.recent.Remove(c.entries[key])
 	delete(c.entries, key)
-	c.bytes -= e.cost()
-	return e
 }
 
 func (e *compiledChecker) cost() int { return len(e.tar) + compiledCost }
