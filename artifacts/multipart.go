@@ -23,6 +23,9 @@ var abortTimeout = 5 * time.Second // a variable for tests
 // was seen to keep it where nothing lists it.
 const settleTime = 200 * time.Millisecond
 
+// lateTime is what a busy one may take to store it: 0.4 s were too short beside two processes that took all processors.
+const lateTime = 5 * time.Second
+
 // multipart sends begin and the rest in parts: begin, send, complete, or abort. cancel ends ctx; a part
 // that fails for good calls it so that the reading stops at once.
 //
@@ -50,9 +53,23 @@ func (s *Store) multipart(ctx context.Context, cancel context.CancelCauseFunc, o
 			time.Sleep(settleTime)
 			err = errors.Join(err, s.abort(cleanup, o.Key, *created.UploadId))
 		}
+		s.abortLate(context.WithoutCancel(ctx), o.Key, *created.UploadId)
 		return err
 	}
 	return nil
+}
+
+// abortLate aborts an upload once more when a busy server has stored what it was sent. Nobody waits for it.
+func (s *Store) abortLate(ctx context.Context, key, id string) {
+	s.lateAborts.Go(func() {
+		select {
+		case <-time.After(lateTime):
+		case <-s.closing:
+		}
+		ctx, stop := context.WithTimeout(ctx, abortTimeout)
+		defer stop()
+		_ = s.abort(ctx, key, id) // it was aborted before, so most likely there is nothing left
+	})
 }
 
 // sendParts reads r into part buffers and sends up to Concurrency of them at once. It

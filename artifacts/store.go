@@ -58,6 +58,10 @@ type Store struct {
 	versions versioning
 	buffers  *bufferPool
 	heads    sync.Pool
+
+	lateAborts sync.WaitGroup
+	closing    chan struct{}
+	close      func() // closing, once
 }
 
 // Open returns a Store. It does not talk to the bucket: [Store.Check] does.
@@ -66,7 +70,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("open bucket %q: %w: %w", c.Bucket, await.ErrSettings, err)
 	}
-	s := &Store{config: c, transport: newTransport(c.StallTimeout)}
+	s := &Store{config: c, transport: newTransport(c.StallTimeout), closing: make(chan struct{})}
+	s.close = sync.OnceFunc(func() { close(s.closing) })
 	client := &http.Client{
 		Transport:     s.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -108,8 +113,13 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close ends idle connections. Nothing may be under way.
-func (s *Store) Close() { s.transport.CloseIdleConnections() }
+// Close ends idle connections, once what is left of uploads that were canceled just now is gone: that takes 5 s where the bucket is
+// away. Nothing may be under way.
+func (s *Store) Close() {
+	s.close()
+	s.lateAborts.Wait()
+	s.transport.CloseIdleConnections()
+}
 
 func provider(ctx context.Context, c Config) (aws.CredentialsProvider, error) {
 	if c.AccessKey != "" {

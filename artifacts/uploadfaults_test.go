@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -236,5 +238,41 @@ func TestUploadSurvivesFaults(t *testing.T) {
 		if took := time.Since(start); err == nil || took > gbtest.AtOnce {
 			t.Errorf("got %v after %s, want an error soon", err, took)
 		}
+	})
+}
+
+// TestPartStoredLate: what a busy server stores of an upload that was canceled is removed, though nothing lists it.
+func TestPartStoredLate(t *testing.T) {
+	t.Parallel()
+	server := gbtest.S3(t)
+	proxy := artifactstest.Throttle(t, server.Endpoint, 0)
+	store := open(t, server, func(c *artifacts.Config) { c.Endpoint = proxy.URL })
+	proxy.SetRate(1 << 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := store.Upload(ctx, "tenants/k", newStream(100<<20), artifacts.Options{Limit: 1 << 30})
+		ended <- err
+	}()
+	var uploads []string
+	gbtest.Eventually(t, "a part is under way", func() bool {
+		var err error
+		if uploads, err = filepath.Glob(filepath.Join(server.Dir, "*/.sgwtmp/multipart/*/*")); err != nil {
+			t.Fatal(err)
+		}
+		return len(uploads) == 1
+	})
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	late := filepath.Join(uploads[0], "1")
+	if err := errors.Join(os.MkdirAll(uploads[0], 0o750), os.WriteFile(late, []byte("part"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	gbtest.Eventually(t, "the part is gone", func() bool {
+		_, err := os.Stat(uploads[0])
+		return errors.Is(err, os.ErrNotExist)
 	})
 }
