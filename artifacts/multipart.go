@@ -23,7 +23,7 @@ var abortTimeout = 5 * time.Second // a variable for tests
 // was seen to keep it where nothing lists it.
 const settleTime = 200 * time.Millisecond
 
-// lateTime is what a busy one may take to store it: 0.4 s were too short beside two processes that took all processors.
+// lateTime is what a busy server may take to store a part: 0.4 s were too short beside two processes that took all processors.
 const lateTime = 5 * time.Second
 
 // multipart sends begin and the rest in parts: begin, send, complete, or abort. cancel ends ctx; a part

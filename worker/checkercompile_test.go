@@ -37,7 +37,7 @@ func TestCompiledCheckers(t *testing.T) {
 		{"kept", slowly + `mkdir -p -- d/e .hidden -x && echo y >d/e/f && chmod 711 d/e/f && chmod 500 d/e && ln -s d/e/f link && ln -s /nowhere away &&
 			ln id twice && touch -- '-x/--checkpoint=1' $'a\nb' && rm main.sh && touch unreadable && chmod 0 unreadable &&
 			echo x >/tmp/program && chmod 700 /tmp/program && mkdir /tmp/.d && for i in c a b; do sleep 0.01; echo >made-$i; done &&
-			touch -d 2001-01-01 old && echo its own >.glovebox-compiled.tar`, true},
+			touch -d 2001-01-01 old && touch -d 1900-01-01 older && touch -d 9999-12-31 young && touch -d @99999999999999 younger && echo its own >.glovebox-compiled.tar`, true},
 		{"too much", slowly + "head -c 9000000 /dev/urandom >large", false},
 		{"fits only once", slowly + "head -c $((4 * 1024 * 1024 - 150000)) /dev/zero >half; mkdir many; for i in {1..900}; do >many/$i; done", false},
 	} {
@@ -124,7 +124,7 @@ func TestCompiledCheckerWithoutGVisor(t *testing.T) {
 	t.Parallel()
 	r, in := metrics.NewRegistry("v1"), byProcess(t)
 	g := start(t, func(c *worker.Config) { in(c); c.Metrics = metrics.NewWorker(r, []string{"bash"}) })
-	spec := compiledBy(slowly + "echo x >/tmp/program")
+	spec := compiledBy(slowly + "echo x >/tmp/program; touch -d 1900-01-01 /tmp/older; touch -d 9999-12-31 younger")
 	spec.Isolation = job.Process
 	var made []string
 	for range 3 {
