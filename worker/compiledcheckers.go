@@ -14,7 +14,7 @@ const (
 )
 
 // compiledCheckers keeps what compile steps of checkers made, as tar archives that nobody has looked into, so that a problem's
-// checker isn't compiled for each submission. One that is seen once is not made twice for it: its archive is made when it comes again.
+// checker isn't compiled for each submission. A checker that comes once costs nothing more: its archive is made when it comes again.
 type compiledCheckers struct {
 	mu      sync.Mutex
 	entries map[compiledKey]*list.Element // of recent
