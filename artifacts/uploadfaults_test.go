@@ -247,7 +247,7 @@ func TestPartStoredLate(t *testing.T) {
 	server := gbtest.S3(t)
 	proxy := artifactstest.Throttle(t, server.Endpoint, 0)
 	store := open(t, server, func(c *artifacts.Config) { c.Endpoint = proxy.URL })
-	proxy.SetRate(1 << 20)
+	proxy.SetRate(8 << 20)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -255,24 +255,24 @@ func TestPartStoredLate(t *testing.T) {
 		_, err := store.Upload(ctx, "tenants/k", newStream(100<<20), artifacts.Options{Limit: 1 << 30})
 		ended <- err
 	}()
-	var uploads []string
-	gbtest.Eventually(t, "a part is under way", func() bool {
+	var parts []string
+	gbtest.Eventually(t, "a part is stored", func() bool { // so the store knows the upload's id
 		var err error
-		if uploads, err = filepath.Glob(filepath.Join(server.Dir, "*/.sgwtmp/multipart/*/*")); err != nil {
+		if parts, err = filepath.Glob(filepath.Join(server.Dir, "*/.sgwtmp/multipart/*/*/1")); err != nil {
 			t.Fatal(err)
 		}
-		return len(uploads) == 1
+		return len(parts) == 1
 	})
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	late := filepath.Join(uploads[0], "1")
-	if err := errors.Join(os.MkdirAll(uploads[0], 0o750), os.WriteFile(late, []byte("part"), 0o600)); err != nil {
+	upload := filepath.Dir(parts[0])
+	if err := errors.Join(os.MkdirAll(upload, 0o750), os.WriteFile(parts[0], []byte("part"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	gbtest.Eventually(t, "the part is gone", func() bool {
-		_, err := os.Stat(uploads[0])
+		_, err := os.Stat(upload)
 		return errors.Is(err, os.ErrNotExist)
 	})
 }
