@@ -26,7 +26,7 @@ type checkerProgram struct {
 	limits  job.Limits
 	program sandbox.Program        // whose limits have the time of a dialog, too
 	image   string                 // the digest of its image
-	key     compiledKey            // of what its compile step makes
+	key     compiledKey            // of what its compile step makes; zero: it has none
 	packed  bool                   // it made that to be kept, which a job does once
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
@@ -80,8 +80,10 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded 
 			c.program.StderrKB = reportKB + passReportKB
 		}
 	}
-	if c.key, err = compiledKeyOf(j.Tenant, image, c.program); err != nil {
-		return nil, err
+	if len(compile) > 0 {
+		if c.key, err = compiledKeyOf(j.Tenant, image, c.program); err != nil {
+			return nil, err
+		}
 	}
 	c.begin = func() *checkerSandbox { return c.start(ctx) }
 	return c, nil
@@ -137,14 +139,6 @@ func checkerLimits(spec job.Spec, runtime runtimes.Runtime, checker job.Checker)
 	return l
 }
 
-// compiles reports whether a checker has a compile step.
-func compiles(runtime runtimes.Runtime, program *job.CheckerProgram) bool {
-	if program.Commands != nil {
-		return program.Commands.Compile != ""
-	}
-	return len(runtime.Compile) > 0
-}
-
 // checkerMB is what the sandbox of a job's checker may use, MiB, and what its files take of this process.
 func (w *Worker) checkerMB(spec job.Spec) int64 {
 	program := spec.CheckerProgram()
@@ -154,7 +148,7 @@ func (w *Worker) checkerMB(spec job.Spec) int64 {
 	runtime, _ := w.Runtimes.Lookup(program.Runtime)
 	l := checkerLimits(program.Spec(), runtime, *spec.Checker)
 	mb := l.SandboxMB() + sandbox.CostMB(l) + job.MaxCheckerBytes>>20
-	if compiles(runtime, program) {
+	if compiles(runtime, program.Commands) {
 		const archives = 3 // two while a buffer of one grows, and what is kept
 		mb += archives * maxCompiled >> 20
 	}
@@ -182,7 +176,7 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 	}
 	sandbox := wallTime(l) + compileTime(l) + sandboxOverhead
 	most := time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (1+maxLost)*sandbox
-	if compiles(runtime, program) {
+	if compiles(runtime, program.Commands) {
 		most += 2 * sandbox // one makes what is to be kept, and one can't unpack that
 	}
 	return most

@@ -35,10 +35,10 @@ type compiledChecker struct {
 type compiledState int
 
 const (
-	isAwaited compiledState = iota // the next who asks is to make the archive
-	isMade                         // by a job that runs
+	isAwaited compiledState = iota // the next job that asks makes the archive
+	isMade                         // a job that runs makes the archive
 	isKept
-	isNotKept // there is no use in an archive
+	isNotKept // an archive would be of no use
 )
 
 // maxTries is how many archives are made in vain: of a checker whose own limits leave no room for one, and of one that was unlucky.

@@ -12,7 +12,7 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
-// TestCompiledCheckersAreBounded: the second who asks makes what is kept, nobody else meanwhile, and what was used the longest ago goes first.
+// TestCompiledCheckersAreBounded: the second job that asks makes the archive, and no other job does meanwhile. The archive that was used the longest ago goes first.
 func TestCompiledCheckersAreBounded(t *testing.T) {
 	t.Parallel()
 	var c compiledCheckers

@@ -284,12 +284,16 @@ func (w *Worker) program(ctx context.Context, j record.Record, spec job.Spec, in
 // limitsOf returns the limits of the job's sandbox, defaults included.
 func limitsOf(spec job.Spec, runtime runtimes.Runtime) job.Limits {
 	limits := spec.Limits.Filled(runtime.Limits)
-	compiles := len(runtime.Compile) > 0
-	if spec.Commands != nil {
-		compiles = spec.Commands.Compile != ""
-	}
-	if !compiles {
+	if !compiles(runtime, spec.Commands) {
 		return limits.WithoutCompile()
 	}
 	return limits
+}
+
+// compiles reports whether a program has a compile step; commands are in the place of its runtime's.
+func compiles(runtime runtimes.Runtime, commands *job.Commands) bool {
+	if commands != nil {
+		return commands.Compile != ""
+	}
+	return len(runtime.Compile) > 0
 }
