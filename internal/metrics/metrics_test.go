@@ -124,6 +124,7 @@ func TestRecords(t *testing.T) {
 		`glovebox_jobs_waiting{tenants="over_window"} 0`,
 		`glovebox_jobs_waiting{tenants="within_window"} 2`,
 		`glovebox_backlog_oldest_seconds 0`,
+		`glovebox_backlog_unserved_jobs 0`,
 		`glovebox_jobs_running 1`,
 		`glovebox_deliveries_pending 1`,
 		`glovebox_redis_errors_total{reason="connection"} 0`,

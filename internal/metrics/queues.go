@@ -24,6 +24,7 @@ type Queues struct {
 	up, queued, running, deliveries, garbage *prometheus.Desc
 	scheduled, held, waiting                 *prometheus.Desc
 	backlog, overTenants, backlogOldest      *prometheus.Desc
+	unserved                                 *prometheus.Desc
 	tasks, oldest                            *prometheus.Desc
 
 	mu   sync.Mutex
@@ -46,6 +47,7 @@ func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Dept
 		waiting:       desc("glovebox_jobs_waiting", "Jobs that wait for a worker, by their tenant: over_window are those of tenants that have a backlog, within_window all others.", "tenants"),
 		backlog:       desc("glovebox_backlog_jobs", "Jobs that are not released to the queue, because their tenant has its share of it."),
 		overTenants:   desc("glovebox_backlog_tenants", "Tenants that have a backlog."),
+		unserved:      desc("glovebox_backlog_unserved_jobs", "Jobs of backlogs whose labels no worker that takes jobs has."),
 		backlogOldest: desc("glovebox_backlog_oldest_seconds", "How long the job waits that is first in a tenant's backlog for longest; 0 if there is none."),
 		running:       desc("glovebox_jobs_running", "Jobs that workers run, of all tenants."),
 		deliveries:    desc("glovebox_deliveries_pending", "Webhook messages that are not delivered and not given up."),
@@ -60,7 +62,7 @@ func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Dept
 // Describe is of prometheus.Collector.
 func (m *Queues) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		m.up, m.queued, m.scheduled, m.held, m.waiting, m.backlog, m.overTenants, m.backlogOldest, m.running, m.deliveries, m.garbage, m.tasks, m.oldest,
+		m.up, m.queued, m.scheduled, m.held, m.waiting, m.backlog, m.overTenants, m.unserved, m.backlogOldest, m.running, m.deliveries, m.garbage, m.tasks, m.oldest,
 	} {
 		to <- d
 	}
@@ -84,6 +86,7 @@ func (m *Queues) Collect(to chan<- prometheus.Metric) {
 	gauge(m.waiting, float64(d.Queued-d.OverWindow), "within_window")
 	gauge(m.backlog, float64(d.Backlog))
 	gauge(m.overTenants, float64(d.OverTenants))
+	gauge(m.unserved, float64(d.Unserved))
 	gauge(m.backlogOldest, d.BacklogOldest.Seconds())
 	gauge(m.running, float64(d.Running))
 	gauge(m.deliveries, float64(d.Deliveries))

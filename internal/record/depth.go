@@ -3,6 +3,8 @@ package record
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,12 +26,15 @@ type Depth struct {
 	// OverWindow are the Queued of tenants that have a backlog, and OverTenants how many of
 	// these there are. Backlog of them are not released.
 	OverWindow, OverTenants, Backlog int64
+	// Unserved are jobs of the Backlog whose labels no worker that takes jobs has.
+	Unserved int64
 	// BacklogOldest is how long the job has waited that is first in a backlog for longest.
 	BacklogOldest time.Duration
 	Queues        []queue.Depth
 }
 
-// Depth counts what there is to do. It takes two round trips for 500 tenants, and two for 100 queues.
+// Depth counts what there is to do. It takes two round trips for 500 tenants, and two for 100 queues; one more where any job waits in a backlog,
+// and two for 31 of their tenants while no worker has the labels of some placement.
 func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	var d Depth
 	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
@@ -68,12 +73,12 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil { // what can't be counted is 0
 		return err
 	}
-	var firsts []string // of backlogs
-	for _, a := range answers {
+	var firsts, over []string // jobs that are first in a backlog; tenants that have one
+	for i, a := range answers {
 		backlog := int64(0)
-		for i := range a.backlogs {
-			backlog += a.backlogs[i].Val()
-			firsts = append(firsts, a.firsts[i].Val()...)
+		for k := range a.backlogs {
+			backlog += a.backlogs[k].Val()
+			firsts = append(firsts, a.firsts[k].Val()...)
 		}
 		d.Queued += a.open.Val() + backlog
 		d.Scheduled += a.later.Val()
@@ -85,9 +90,52 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 			d.Backlog += backlog
 			d.OverWindow += a.open.Val() + backlog
 			d.OverTenants++
+			over = append(over, tenants[i])
 		}
 	}
+	if err := s.addUnserved(ctx, d, over); err != nil {
+		return err
+	}
 	return s.addOldest(ctx, d, firsts)
+}
+
+// addUnserved counts jobs whose placement no worker serves, of these tenants, which have a backlog.
+func (s *Store) addUnserved(ctx context.Context, d *Depth, tenants []string) error {
+	if len(tenants) == 0 {
+		return nil
+	}
+	windows, err := s.Fleet.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(windows, func(_ string, window int64) bool { return window > 0 })
+	if len(windows) == 0 {
+		return nil
+	}
+	for some := range slices.Chunk(tenants, poolListsAtOnce) {
+		pools, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.StringSliceCmd {
+			return pipe.ZRange(ctx, poolsKey(tenant), 0, mostPoolsRead-1)
+		})
+		if err != nil {
+			return err
+		}
+		var backlogs []string
+		for i, tenant := range some {
+			for _, placement := range pools[i].Val() {
+				if _, unserved := windows[placement]; unserved {
+					backlogs = append(backlogs, poolBacklogs(tenant, placement)...)
+				}
+			}
+		}
+		waiting, err := redisconn.Ask(ctx, s.rdb, backlogs, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.ZCard(ctx, key) })
+		if err != nil {
+			return err
+		}
+		for _, n := range waiting {
+			d.Unserved += n.Val()
+		}
+	}
+	return nil
 }
 
 // addOldest looks how long these jobs have waited.

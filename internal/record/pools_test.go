@@ -129,6 +129,13 @@ func TestPoolWithoutWorkers(t *testing.T) {
 	if pools, err := s.Fleet.Pools(ctx); err != nil || len(pools) != 1 || pools["gpu=yes"] != 0 {
 		t.Errorf("the pools in use are %v, %v", pools, err)
 	}
+	unserved := func(want int64) {
+		t.Helper()
+		if d, err := s.Depth(ctx); err != nil || d.Unserved != want {
+			t.Errorf("got %+v, %v, want %d jobs unserved", d, err, want)
+		}
+	}
+	unserved(1)
 	s.labelled(t, "gpu", "1 gpu=yes gpu")
 	s.passes(t, "acme")
 	if n := s.releasedOf(t, "acme", waits); n != 1 {
@@ -137,10 +144,18 @@ func TestPoolWithoutWorkers(t *testing.T) {
 	if got := s.tasksOf(t, "gpu=yes"); !slices.Equal(got, waits) {
 		t.Errorf("the queue has %v", got)
 	}
+	// Jobs of a pool that is full wait for their turn, and are served.
+	full := s.placedJobs(t, "other", "gpu=yes", 9)
+	s.passes(t, "acme", "other")
+	if d, err := s.Depth(ctx); err != nil || d.Backlog == 0 {
+		t.Errorf("got %+v, %v, want a backlog", d, err)
+	}
+	unserved(0)
 	// The worker is gone before it has begun: the tenant's one place goes to a job that can run.
 	s.dies(t, "gpu")
 	others := s.placedJobs(t, "acme", "", 1)
-	s.passes(t, "acme")
+	s.passes(t, "acme", "other")
+	unserved(int64(len(waits) + len(full)))
 	if s.releasedOf(t, "acme", waits) != 0 || s.releasedOf(t, "acme", others) != 1 {
 		t.Errorf("released are %v, want the one that can run", s.opened(t, "acme"))
 	}
