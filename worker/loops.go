@@ -16,6 +16,8 @@ import (
 const (
 	publishInterval = time.Minute
 	reapInterval    = 10 * time.Second
+	// toldDelay is how long a loop that is told of something waits for more of it: so it runs once a second at most, however often it is told.
+	toldDelay = time.Second
 	// maxPauseReason bounds the reason of a pause that a beat carries.
 	maxPauseReason = 300
 	// loopTimeout bounds each run of a background loop, should Podman hang.
@@ -27,7 +29,7 @@ const (
 // with accepting: a worker that takes no more jobs has nothing to pause.
 func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 	var loops sync.WaitGroup
-	every := func(interval time.Duration, name string, do func(context.Context) error) {
+	everyOr := func(interval time.Duration, told <-chan struct{}, name string, do func(context.Context) error) {
 		loops.Go(func() {
 			tick := time.NewTicker(interval)
 			defer tick.Stop()
@@ -36,6 +38,12 @@ func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
+				case <-told:
+					select {
+					case <-ctx.Done():
+						return
+					case <-time.After(toldDelay):
+					}
 				}
 				bounded, cancel := context.WithTimeout(ctx, loopTimeout)
 				err := do(bounded)
@@ -46,11 +54,14 @@ func (w *Worker) startLoops(ctx, accepting context.Context) *sync.WaitGroup {
 			}
 		})
 	}
+	every := func(interval time.Duration, name string, do func(context.Context) error) {
+		everyOr(interval, nil, name, do)
+	}
 	every(fleet.BeatInterval, "beat", w.beat)
 	every(fleet.BeatInterval, "obey the operator", w.obey)
 	every(fleet.BeatInterval, "keep warm what the operator asks for", w.keepAsked)
 	every(fleet.BeatInterval, "follow placements in use", w.followPools)
-	every(publishInterval, "publish runtimes and key", w.publish)
+	everyOr(publishInterval, w.imagesCame, "publish runtimes and key", w.publish)
 	every(reapInterval, "reap sandboxes", w.reap)
 	loops.Go(func() { w.monitor(accepting) })
 	return &loops
@@ -94,6 +105,13 @@ func (w *Worker) publish(ctx context.Context) error {
 	list, names, err := w.builtRuntimes(ctx)
 	if err != nil {
 		return err
+	}
+	if w.OnRuntimes != nil {
+		var built []string
+		for _, r := range list {
+			built = append(built, r.Image)
+		}
+		w.OnRuntimes(built)
 	}
 	images, err := w.images(ctx)
 	if err != nil {

@@ -37,8 +37,15 @@ func (w *Worker) handOver(life context.Context, run queue.Run, e *record.NotOffe
 // serveWanted starts to take the jobs that other workers hand over because they lack the runtime
 // or image of that name.
 func (w *Worker) serveWanted(name string) {
-	if name == fleet.PoolsOffer {
+	switch name {
+	case fleet.PoolsOffer:
 		w.lookForPools()
+		return
+	case fleet.ImagesOffer:
+		select {
+		case w.imagesCame <- struct{}{}:
+		default: // it is about to look
+		}
 		return
 	}
 	w.mu.Lock()

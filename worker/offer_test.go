@@ -2,14 +2,20 @@ package worker_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
@@ -19,12 +25,23 @@ import (
 // only is the runtimes of this tree that have these names, each with its image.
 func only(t *testing.T, names ...string) runtimes.Set {
 	t.Helper()
-	dir := t.TempDir()
+	return loadDir(t, folders(t, names...))
+}
+
+// folders copies those of these runtimes.
+func folders(t *testing.T, names ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	for _, name := range append(names, "base") {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join("../runtimes", name))); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+func loadDir(t *testing.T, dir string) runtimes.Set {
+	t.Helper()
 	set, err := runtimes.LoadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -90,5 +107,59 @@ func TestJobWaitsForItsRuntime(t *testing.T) {
 		if r := g.result(id); r.Stdout != "hello\n" || r.Attempt != 1 {
 			t.Errorf("once a worker offers it: got %s at attempt %d, %+v", r.Status, r.Attempt, r.Error)
 		}
+	}
+}
+
+// TestRuntimeBuiltLater: a worker that is told that there is another image looks at once, says which are there by then, and takes its jobs.
+func TestRuntimeBuiltLater(t *testing.T) {
+	t.Parallel()
+	gbtest.Require(t, "podman")
+	built, _ := only(t, "bash").Lookup("bash")
+	dir := folders(t, "bash", "node")
+	if err := os.WriteFile(filepath.Join(dir, "bash", "another"), []byte(rand.Text()), 0o600); err != nil { // so its image has another name
+		t.Fatal(err)
+	}
+	set := loadDir(t, dir)
+	later, _ := set.Lookup("bash")
+	said := make(chan []string, 100)
+	g := start(t, func(c *worker.Config) { c.Runtimes, c.OnRuntimes = set, func(images []string) { said <- images } })
+	if images := <-said; slices.Contains(images, later.Image()) || len(images) != 1 {
+		t.Fatalf("at its start there are %v", images)
+	}
+	operator, err := record.Open(t.Context(), record.Config{URL: g.redis.URL()}) // as glovebox dev is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	podmanDoes(t, "tag", built.Image(), later.Image())
+	t.Cleanup(func() { podmanDoes(t, "rmi", "--ignore", later.Image()) })
+	gbtest.Eventually(t, "the worker listens", func() bool {
+		told, err := operator.Fleet.Wanted(t.Context(), fleet.ImagesOffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told
+	})
+	told := time.Now()
+	for images := range said {
+		if slices.Contains(images, later.Image()) {
+			break
+		}
+	}
+	if took := time.Since(told); took > 30*time.Second { // it looks once a minute in any case
+		t.Errorf("it looked %s after it was told", took)
+	}
+	if r := g.result(g.submit(job.Spec{Runtime: "bash", Source: "echo hello"})); r.Stdout != "hello\n" || r.Attempt != 1 {
+		t.Errorf("got %s at attempt %d, %+v", r.Status, r.Attempt, r.Error)
+	}
+}
+
+// podmanDoes runs a command of Podman as the service does.
+func podmanDoes(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "podman", args...)
+	cmd.Env = append(cmd.Environ(), gbtest.PodmanEnv()...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("podman %s: %v: %s", strings.Join(args, " "), err, out)
 	}
 }

@@ -104,6 +104,7 @@ func (w *Worker) sayOffers(ctx context.Context) error {
 		}
 	}
 	w.mu.Unlock()
+	offers = append(offers, fleet.ImagesOffer)
 	if len(w.Labels) > 0 {
 		offers = append(offers, fleet.PoolsOffer)
 	}

@@ -76,6 +76,8 @@ type Config struct {
 	Signer *attest.Signer
 	// Secrets open the secrets that jobs name. Defaults to nil: then such jobs fail.
 	Secrets *secrets.Keys
+	// OnRuntimes is called with the images of runtimes that are in Podman's store, when it starts and once a minute, never twice at once. Defaults to nil.
+	OnRuntimes func(images []string)
 	// Labels are what this worker is. Defaults to none.
 	Labels job.Labels
 	// Only are keys of Labels: a job whose placement doesn't name all of them never runs here. Defaults to none.
@@ -121,6 +123,7 @@ type Worker struct {
 	slots      chan struct{} // one for each job at once
 	cancels    *record.Listener
 	turns      *record.Listener
+	imagesCame chan struct{} // to Podman's store, as somebody says
 	consumer   *consumer
 	sessions   *sessionConsumer
 	breaker    breaker
@@ -213,7 +216,7 @@ func New(c Config) (*Worker, error) {
 	pools, _ := servedPools(c.Labels, c.Only, nil)
 	return &Worker{
 		Config: c, memory: newBudget(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: pools, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{},
+		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: pools, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{}, imagesCame: make(chan struct{}, 1),
 	}, nil
 }
 

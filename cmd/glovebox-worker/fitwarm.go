@@ -85,7 +85,40 @@ func fitWarm(w *podman.Warm, concurrency int, room int64) []givenUp {
 	*w = without(whole, all)
 	w.Snapshots = w.Snapshots && len(snapshotsOf(*w)) > 0
 	w.OnlySnapshots = w.OnlySnapshots && w.Snapshots
-	w.MemoryMB = min(room-warmNeeds(*w, concurrency).running, int64(w.Most)*warmNeeds(*w, concurrency).one)
+	w.MemoryMB = room - warmNeeds(*w, concurrency).running
+	return all
+}
+
+// fitMoreWarm takes out of a plan what there is no room for of images that were not in the plan before, and says what that is. The others have
+// what they had before.
+func fitMoreWarm(w *podman.Warm, before podman.Warm, concurrency int, room int64) (all []givenUp) {
+	whole := w.Preloads
+	w.Preloads = maps.Clone(before.Preloads)
+	fits := func(image string) bool {
+		need := warmNeeds(*w, concurrency).least()
+		if preload, ok := w.Preloads[image]; ok && w.OnDemand[image] { // else none would ever wait
+			need += podman.IdleMB + preload.MemoryMB
+		}
+		return need <= room
+	}
+	for _, image := range slices.Sorted(maps.Keys(whole)) {
+		if _, known := before.Images[image]; known {
+			continue
+		}
+		w.Preloads[image] = whole[image]
+		g := givenUp{image: image}
+		if fits(image) {
+			continue
+		}
+		if *w = g.from(*w); !fits(image) {
+			g.preload = true
+			*w = g.from(*w)
+		}
+		all = append(all, g)
+	}
+	w.Snapshots = w.Snapshots && len(snapshotsOf(*w)) > 0
+	w.OnlySnapshots = w.OnlySnapshots && w.Snapshots
+	w.MemoryMB = room - warmNeeds(*w, concurrency).running
 	return all
 }
 

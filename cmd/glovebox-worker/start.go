@@ -40,9 +40,7 @@ type startup struct {
 	objects   *artifacts.Store
 	sandboxes worker.Sandboxes
 	podman    *podman.Sandboxes // nil where programs are isolated by less than gVisor
-	warm      podman.Warm
-	givenUp   map[string]string // by runtime, for what it does without
-	reserved  int64
+	warm      warmth
 }
 
 // need is something that a worker waits for.
@@ -70,13 +68,15 @@ func (s *startup) run(ctx context.Context) error {
 			return err
 		}
 	}
+	var onRuntimes func(images []string)
 	if c.Warm > 0 && s.podman != nil {
-		s.podman.KeepWarm(ctx, s.warm)
+		s.podman.KeepWarm(ctx, s.warm.plan)
+		onRuntimes = s.keepMoreWarm
 	}
 	s.observeSnapshots()
 	w, err := worker.New(worker.Config{
 		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Labels: c.Labels, Only: c.Only, Signer: c.Signer, Secrets: c.Secrets,
-		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.reserved, Poll: c.Poll, Grace: c.Grace,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.warm.reserved, OnRuntimes: onRuntimes, Poll: c.Poll, Grace: c.Grace,
 		CacheMB: c.CacheMB, CacheDir: cacheDir(), PauseAfter: c.PauseAfter, Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/metrics"
@@ -11,26 +12,87 @@ import (
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
-// planWarm decides which sandboxes are kept started: some of every runtime that has its image. A
-// quarter of the memory is for them, for what preloaded jobs hold, and for snapshots.
+// warmth is which sandboxes are kept started. It grows as runtimes are built.
+type warmth struct {
+	// reserved is the memory, MiB, that is set aside for them, for what preloaded jobs hold, and for snapshots: jobs have the rest.
+	reserved int64
+
+	mu      sync.Mutex
+	plan    podman.Warm
+	givenUp map[string]string // by runtime, for what it does without
+}
+
+// planWarm decides which sandboxes are kept started: some of every runtime that has its image. A quarter of the memory is set aside for
+// them, or what those of all runtimes take, also of those that may be built later.
 func (s *startup) planWarm(ctx context.Context) error {
 	c := s.config
-	w := podman.Warm{Images: map[string]job.Limits{}, OnDemand: map[string]bool{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots != "never", OnlySnapshots: c.Snapshots == "always"}
 	if c.Warm == 0 {
 		return nil
 	}
-	names := map[string]string{} // of runtimes that preload, by image
-	for _, r := range s.set.List() {
-		there, err := s.hasImage(ctx, r.Image())
+	var there []string
+	for _, image := range s.set.Images() {
+		has, err := s.hasImage(ctx, image)
 		if err != nil {
 			return err
 		}
-		if !there { // publish says so
+		if has { // publish says which aren't
+			there = append(there, image)
+		}
+	}
+	all, w := warmNeeds(s.wholeWarm(s.set.Images()), c.Concurrency), s.wholeWarm(there)
+	s.warm.reserved = min(c.MemoryMB/4, all.running+int64(c.Warm)*all.one)
+	want := 4 * warmNeeds(w, c.Concurrency).least()
+	s.warm.givenUp = map[string]string{}
+	for _, g := range fitWarm(&w, c.Concurrency, s.warm.reserved) {
+		s.warm.givenUp[s.nameOf(g.image)] = g.says()
+		s.log.Warn("a quarter of GLOVEBOX_MEMORY_MB has no room for all that could wait", "runtime", s.nameOf(g.image), "so", g.says(), "want_mb", want)
+	}
+	s.warm.plan = w
+	return nil
+}
+
+// keepMoreWarm has sandboxes wait of runtimes whose images have come since the worker's start, of those that are there now.
+func (s *startup) keepMoreWarm(images []string) {
+	s.warm.mu.Lock()
+	defer s.warm.mu.Unlock()
+	before := s.warm.plan
+	came := slices.DeleteFunc(images, func(image string) bool { _, known := before.Images[image]; return known })
+	if len(came) == 0 {
+		return
+	}
+	w := s.wholeWarm(slices.AppendSeq(came, maps.Keys(before.Images)))
+	for _, g := range fitMoreWarm(&w, before, s.config.Concurrency, s.warm.reserved) {
+		s.warm.givenUp[s.nameOf(g.image)] = g.says()
+		s.log.Warn("what is set aside of GLOVEBOX_MEMORY_MB has no room for all of a runtime that was built since the worker's start", "runtime", s.nameOf(g.image), "so", g.says())
+	}
+	s.warm.plan = w
+	s.podman.KeepMoreWarm(w)
+	s.observe(slices.DeleteFunc(snapshotsOf(w), func(image string) bool { return !slices.Contains(came, image) }))
+	for _, image := range came {
+		s.log.Info("sandboxes of a runtime that was built since the worker's start are kept started", "runtime", s.nameOf(image))
+	}
+}
+
+// nameOf is the runtime whose image that is.
+func (s *startup) nameOf(image string) string {
+	for _, r := range s.set.List() {
+		if r.Image() == image {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// wholeWarm is all that could be kept started of these images, however much memory that takes.
+func (s *startup) wholeWarm(images []string) podman.Warm {
+	c := s.config
+	w := podman.Warm{Images: map[string]job.Limits{}, OnDemand: map[string]bool{}, Preloads: map[string]podman.Preload{}, MaxMemoryMB: c.MemoryMB, Most: c.Warm, Snapshots: c.Snapshots != "never", OnlySnapshots: c.Snapshots == "always"}
+	for _, r := range s.set.List() {
+		if !slices.Contains(images, r.Image()) {
 			continue
 		}
 		w.Images[r.Image()], w.OnDemand[r.Image()] = job.Limits{}.Filled(r.Limits), !r.Core
 		if r.Preload != nil && c.Preload {
-			names[r.Image()] = r.Name
 			w.Preloads[r.Image()] = podman.Preload{
 				Command: r.PreloadCommand(), Compile: len(r.Compile) > 0, Env: r.Preload.Environment(r.Env), MemoryMB: r.Preload.MemoryMB, SavesMS: r.Preload.SavesMS, Words: r.Preload.Words,
 				SnapshotEnv: r.Preload.SnapshotEnvironment(r.Env), SnapshotWords: r.Preload.SnapshotWords,
@@ -38,35 +100,22 @@ func (s *startup) planWarm(ctx context.Context) error {
 			}
 		}
 	}
-	want := 4 * warmNeeds(w, c.Concurrency).least()
-	s.givenUp = map[string]string{}
-	for _, g := range fitWarm(&w, c.Concurrency, c.MemoryMB/4) {
-		s.givenUp[names[g.image]] = g.says()
-		s.log.Warn("a quarter of GLOVEBOX_MEMORY_MB has no room for all that could wait", "runtime", names[g.image], "so", g.says(), "want_mb", want)
-	}
-	s.warm, s.reserved = w, w.MemoryMB+warmNeeds(w, c.Concurrency).running
-	return nil
+	return w
 }
 
-// observeSnapshots has the metrics, and the page for doctor, tell of those of this build's runtimes.
+// observeSnapshots has the page for doctor, and the metrics, tell of snapshots.
 func (s *startup) observeSnapshots() {
-	images := map[string]string{} // by runtime
-	for _, r := range s.set.List() {
-		image := r.Image()
-		if preload, ok := s.warm.Preloads[image]; !ok || !s.warm.Snapshots || preload.NoSnapshot {
-			continue
-		}
-		images[r.Name] = image
-		s.metrics.worker.Snapshot(r.Name, func() (int64, time.Time) {
-			snapshot, _ := s.podman.SnapshotOf(image)
-			return snapshot.Bytes, snapshot.Made
-		})
-	}
-	off := s.withoutSnapshots()
+	s.observe(snapshotsOf(s.warm.plan))
 	s.metrics.snapshots.Tell(func() metrics.Snapshots {
-		said := metrics.Snapshots{Off: off, Runtimes: []metrics.Snapshot{}}
-		for _, name := range slices.Sorted(maps.Keys(s.givenUp)) {
-			said.Runtimes = append(said.Runtimes, metrics.Snapshot{Runtime: name, Off: s.givenUp[name] + ", as a quarter of GLOVEBOX_MEMORY_MB has no room for more"})
+		s.warm.mu.Lock()
+		defer s.warm.mu.Unlock()
+		said := metrics.Snapshots{Off: s.withoutSnapshots(), Runtimes: []metrics.Snapshot{}}
+		for _, name := range slices.Sorted(maps.Keys(s.warm.givenUp)) {
+			said.Runtimes = append(said.Runtimes, metrics.Snapshot{Runtime: name, Off: s.warm.givenUp[name] + ", as a quarter of GLOVEBOX_MEMORY_MB has no room for more"})
+		}
+		images := map[string]string{} // by runtime
+		for _, image := range snapshotsOf(s.warm.plan) {
+			images[s.nameOf(image)] = image
 		}
 		for _, name := range slices.Sorted(maps.Keys(images)) {
 			snapshot, _ := s.podman.SnapshotOf(images[name])
@@ -74,6 +123,16 @@ func (s *startup) observeSnapshots() {
 		}
 		return said
 	})
+}
+
+// observe has the metrics tell of the snapshots of these images.
+func (s *startup) observe(images []string) {
+	for _, image := range images {
+		s.metrics.worker.Snapshot(s.nameOf(image), func() (int64, time.Time) {
+			snapshot, _ := s.podman.SnapshotOf(image)
+			return snapshot.Bytes, snapshot.Made
+		})
+	}
 }
 
 // withoutSnapshots says why no snapshots are made, "" if they are.
@@ -88,7 +147,7 @@ func (s *startup) withoutSnapshots() string {
 		return "nothing is preloaded (GLOVEBOX_PRELOAD is false)"
 	case c.Snapshots == "never":
 		return "GLOVEBOX_SNAPSHOTS is never"
-	case !s.warm.Snapshots:
+	case !s.warm.plan.Snapshots && len(s.warm.givenUp) > 0:
 		return "a quarter of GLOVEBOX_MEMORY_MB has no room for them"
 	}
 	return ""

@@ -67,7 +67,7 @@ func TestFitWarm(t *testing.T) {
 		givenUp   []givenUp
 		idleMB    int64
 	}{
-		{"room for all", 4096, three, three, three, nil, 2 * (4*podman.IdleMB + 160 + 100 + 220)},
+		{"room for all", 4096, three, three, three, nil, 4096 - 360 - 440 - 220},
 		{"just room for all", all, three, three, three, nil, 340},
 		{"a megabyte less", all - 1, three, three, []string{"python", "node"}, []givenUp{{"multi", false}}, 539},
 		{"for two snapshots", all - 200, three, three, []string{"python", "node"}, []givenUp{{"multi", false}}, 340},
@@ -82,7 +82,7 @@ func TestFitWarm(t *testing.T) {
 		{"just room for Python alone", 520 + 360, one, one, one, nil, 200},
 		{"a megabyte less for it", 520 + 359, one, one, nil, []givenUp{{"python", false}}, 559},
 		{"just room without its snapshot", 520, one, one, nil, []givenUp{{"python", false}}, 200},
-		{"a megabyte less than that", 519, one, nil, nil, []givenUp{{"python", true}}, 2 * 3 * podman.IdleMB},
+		{"a megabyte less than that", 519, one, nil, nil, []givenUp{{"python", true}}, 519},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,6 +115,68 @@ func TestFitWarm(t *testing.T) {
 				t.Errorf("idle sandboxes get %d MiB, want %d", w.MemoryMB, tt.idleMB)
 			}
 			if n := warmNeeds(w, 2); n.running+w.MemoryMB > max(tt.room, 0) || n.preloaded > w.MemoryMB {
+				t.Errorf("%d and %d MiB are planned in %d, of which the core's idle sandboxes take %d", n.running, w.MemoryMB, tt.room, n.preloaded)
+			}
+		})
+	}
+}
+
+// TestFitMoreWarm: what comes later gets what there is room for, and takes nothing from what was there but room of sandboxes that wait.
+func TestFitMoreWarm(t *testing.T) {
+	t.Parallel()
+	preloads := map[string]podman.Preload{
+		"python": {MemoryMB: 190}, "node": {MemoryMB: 110}, "r": {MemoryMB: 230}, "octave": {MemoryMB: 200}, "java": {MemoryMB: 80},
+	}
+	plan := func(images ...string) podman.Warm {
+		w := podman.Warm{Images: map[string]job.Limits{}, OnDemand: map[string]bool{"r": true, "octave": true, "lua": true}, Preloads: map[string]podman.Preload{}, Most: 2, Snapshots: true}
+		for _, image := range images {
+			w.Images[image] = job.Limits{}
+			if preload, ok := preloads[image]; ok {
+				w.Preloads[image] = preload
+			}
+		}
+		return w
+	}
+	// Python and its snapshot: 2 × 190 that programs hold, 190, 230 for the sandbox in which it is made, and 230 for one that waits.
+	const python = 380 + 190 + 230 + 230
+	tests := []struct {
+		name    string
+		room    int64
+		before  []string
+		came    []string
+		givenUp []givenUp
+		idleMB  int64
+	}{
+		{"without a preload", python, []string{"bash", "python"}, []string{"lua", "php"}, nil, 230},
+		{"all of one of the core", python + 110 + 150, []string{"bash", "python"}, []string{"node"}, nil, 230 + 150},
+		{"a megabyte less", python + 110 + 149, []string{"bash", "python"}, []string{"node"}, []givenUp{{"node", false}}, 230 + 110 + 149},
+		{"nothing of it", python + 149, []string{"bash", "python"}, []string{"node"}, []givenUp{{"node", true}}, 230 + 149},
+		{"all of one on demand", python + 2*10 + 200 + 10 + 240, []string{"python"}, []string{"octave"}, nil, 230 + 240},
+		{"one on demand without a snapshot", python + 2*10 + 240, []string{"python"}, []string{"octave"}, []givenUp{{"octave", false}}, 230 + 240},
+		{"one on demand without room to wait", python + 2*10 + 239, []string{"python"}, []string{"octave"}, []givenUp{{"octave", true}}, 230 + 2*10 + 239},
+		{"the first that preloads", python, []string{"bash"}, []string{"python"}, nil, 230},
+		{"several, in the order of their names", python + 110 + 150, []string{"python"}, []string{"node", "java"}, []givenUp{{"node", true}}, python + 110 + 150 - 380 - 270 - 230},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			before, w := plan(tt.before...), plan(append(tt.came, tt.before...)...)
+			if given := fitWarm(&before, 2, tt.room); len(given) > 0 {
+				t.Fatalf("%v is given up before any came", given)
+			}
+			got := fitMoreWarm(&w, before, 2, tt.room)
+			if diff := cmp.Diff(tt.givenUp, got, cmp.AllowUnexported(givenUp{})); diff != "" {
+				t.Error(diff)
+			}
+			for image, preload := range before.Preloads {
+				if diff := cmp.Diff(preload, w.Preloads[image]); diff != "" {
+					t.Errorf("%s, which was there, has another preload: %s", image, diff)
+				}
+			}
+			if w.MemoryMB != tt.idleMB || len(w.Images) != len(tt.before)+len(tt.came) {
+				t.Errorf("%d images wait in %d MiB, want %d", len(w.Images), w.MemoryMB, tt.idleMB)
+			}
+			if n := warmNeeds(w, 2); n.running+w.MemoryMB != tt.room || n.preloaded > w.MemoryMB {
 				t.Errorf("%d and %d MiB are planned in %d, of which the core's idle sandboxes take %d", n.running, w.MemoryMB, tt.room, n.preloaded)
 			}
 		})

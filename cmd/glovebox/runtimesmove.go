@@ -58,7 +58,7 @@ func (a *app) runtimesPullCommand() *cobra.Command {
 		Short: "Get images from the bucket instead of building them",
 		Long: `Get the images of runtimes that "glovebox runtimes push" put into the bucket, and make their
 root images: all that fit this version of Glovebox, unless some are named. A worker that runs
-offers them within a minute, and keeps sandboxes started of them once it is restarted.
+offers them within a minute, and keeps sandboxes started of them.
 
 Each image is compared with its digest, layer by layer, and gets its name last: one that is
 damaged or incomplete is refused, and jobs never run in it. With NAME@sha256:…, as push printed

@@ -70,7 +70,7 @@ func runtimeAndCount(cmd *cobra.Command, args []string) error {
 func (a *app) askWarm(ctx context.Context, rdb operatorRedis, list []fleet.Listed, runtime string, count int, long time.Duration) error {
 	if has := roomy(list); count > 0 && !slices.Contains(has, runtime) {
 		err := fmt.Errorf("no worker that lives can have sandboxes of %q wait; they can of: %s", runtime, orDash(plain(strings.Join(has, " "))))
-		return &failure{exitFailed, err, "a worker has none with GLOVEBOX_WARM=0 or another isolation than gvisor, nor of an image that came after its start; it says what it can within 5 s of that"}
+		return &failure{exitFailed, err, "a worker has none with GLOVEBOX_WARM=0 or another isolation than gvisor, nor of an image that it has just got; it says what it can within 5 s of its start, and of a new image within a minute"}
 	}
 	err := fleet.Ask(ctx, rdb.Client, runtime, count, long)
 	if err == nil {

@@ -22,6 +22,8 @@ const (
 	poolsKey  = "gb:pools"
 	// PoolsOffer is the name by which workers with labels are told that poolsKey has another placement.
 	PoolsOffer = "@"
+	// ImagesOffer is the name by which workers are told that Podman's store has another image, which they would see within a minute.
+	ImagesOffer = "+"
 	// poolsLife is how long poolsKey holds that no sweeper has renewed.
 	poolsLife = time.Minute
 )

@@ -1,8 +1,8 @@
 package podman
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -40,20 +40,21 @@ type Warm struct {
 type pool struct {
 	sandboxes   *Sandboxes
 	maxPerImage int
-	snapshots   bool
-	// onlySnapshots is whether no sandbox preloads by itself where there is a snapshot.
-	onlySnapshots bool
-	budget        int64 // MiB for all idle sandboxes
-	woken         chan struct{}
-	stop          context.CancelFunc
-	done          chan struct{}
+	woken       chan struct{}
+	stop        context.CancelFunc
+	done        chan struct{}
 	// resolved has the ids that the images' names mean, once Podman has answered; resolving
 	// is whether it is being asked. Both are run's own.
 	resolved  chan map[string]string
 	resolving bool
 
-	mu     sync.Mutex
-	images []*imagePool // in the order of their names
+	mu        sync.Mutex
+	closed    bool
+	snapshots bool
+	// onlySnapshots is whether no sandbox preloads by itself where there is a snapshot.
+	onlySnapshots bool
+	budget        int64        // MiB for all idle sandboxes
+	images        []*imagePool // in the order of their names
 	// preloading is the one sandbox in which a program is being preloaded; nil: none.
 	preloading *instance
 	// snapshotting is the one image whose snapshot is being made; nil: none.
@@ -95,20 +96,43 @@ type imagePool struct {
 // ones. Call it once, after SelfTest and before the first Run.
 func (p *Sandboxes) KeepWarm(ctx context.Context, w Warm) {
 	l := &pool{
-		sandboxes: p, maxPerImage: w.Most, budget: w.MemoryMB, snapshots: w.Snapshots, onlySnapshots: w.OnlySnapshots,
-		woken: make(chan struct{}, 1), done: make(chan struct{}), resolved: make(chan map[string]string, 1),
+		sandboxes: p, maxPerImage: w.Most, woken: make(chan struct{}, 1), done: make(chan struct{}), resolved: make(chan map[string]string, 1),
 	}
-	for _, image := range slices.Sorted(maps.Keys(w.Images)) {
-		limits := w.Images[image]
-		made := plan{image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: p.config.Backstop, reusable: true}
+	l.add(w)
+	ctx, l.stop = context.WithCancel(ctx)
+	p.pool = l
+	go l.run(ctx)
+}
+
+// KeepMoreWarm keeps sandboxes of images started that have come since KeepWarm, within w.MemoryMB for all. What w says of others, and its Most,
+// changes nothing.
+func (p *Sandboxes) KeepMoreWarm(w Warm) {
+	l := p.pool
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.add(w)
+		l.wake()
+	}
+}
+
+// add takes the images in that it hasn't, and goes by what w says of all. The pool's lock is held, or nobody else has the pool yet.
+func (l *pool) add(w Warm) {
+	l.budget, l.snapshots, l.onlySnapshots = w.MemoryMB, w.Snapshots, w.OnlySnapshots
+	for image, limits := range w.Images {
+		if l.find(image) != nil {
+			continue
+		}
+		made := plan{image: image, limits: limits, shmMB: max(limits.MemoryMB, w.MaxMemoryMB), jobID: "warm", backstop: l.sandboxes.config.Backstop, reusable: true}
 		if preload, ok := w.Preloads[image]; ok {
 			made.preload = &preload
 		}
 		l.images = append(l.images, &imagePool{plan: made, onDemand: w.OnDemand[image]})
 	}
-	ctx, l.stop = context.WithCancel(ctx)
-	p.pool = l
-	go l.run(ctx)
+	slices.SortFunc(l.images, func(a, b *imagePool) int { return cmp.Compare(a.plan.image, b.plan.image) })
 }
 
 // WarmOf counts the idle sandboxes of an image.
@@ -272,7 +296,7 @@ func (l *pool) close() {
 			images.snapshot.close()
 		}
 	}
-	l.images = nil
+	l.images, l.closed = nil, true
 	l.mu.Unlock()
 	for _, w := range out {
 		w.close()

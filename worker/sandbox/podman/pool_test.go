@@ -150,6 +150,33 @@ func TestWarmLimits(t *testing.T) {
 	}
 }
 
+// TestKeepMoreWarm: sandboxes of an image that has come later wait beside those of the others.
+func TestKeepMoreWarm(t *testing.T) {
+	t.Parallel()
+	p := warm(t, "more-warm", 1)
+	program := bashJob(t, "echo hello")
+	if o, err := p.Run(t.Context(), program, &kept{}); err != nil || o.Warm {
+		t.Errorf("got %+v, %v, want a fresh one", o, err)
+	}
+	limits := job.Limits{}.Filled(job.Limits{})
+	w := podman.Warm{
+		Images: map[string]job.Limits{suite.image: limits, program.Image: limits}, MaxMemoryMB: 1024, Most: 1, MemoryMB: 2 * podman.IdleMB,
+	}
+	for range 2 { // what is there already stays as it is
+		p.KeepMoreWarm(w)
+		gbtest.Eventually(t, "one of each waits", func() bool { return p.WarmOf(program.Image) == 1 && p.WarmOf(suite.image) == 1 })
+	}
+	sink := &kept{}
+	if o, err := p.Run(t.Context(), program, sink); err != nil || !o.Warm || sink.stdout.String() != "hello\n" {
+		t.Errorf("got %+v, %v, %q, want a warm one", o, err, sink.stdout.String())
+	}
+	p.Close()
+	p.KeepMoreWarm(w)
+	if n := p.WarmOf(program.Image); n != 0 {
+		t.Errorf("%d wait once it is closed", n)
+	}
+}
+
 // TestNotWarm: a program that asks for what a warm sandbox can't be gets a fresh one.
 func TestNotWarm(t *testing.T) {
 	t.Parallel()

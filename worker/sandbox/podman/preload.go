@@ -239,7 +239,7 @@ func (l *pool) startPreload(ctx context.Context, w *instance, replaces bool) {
 			l.sandboxes.config.Log.Warn("no program could be preloaded in a warm sandbox: programs are started there as they come", "image", w.plan.image, "error", failure)
 		}
 		switch {
-		case replaces && (failure != "" || l.images == nil): // or the pool is closed
+		case replaces && (failure != "" || l.closed): // or the pool is closed
 			images.upgradeAt = time.Now().Add(maxRefillBackoff)
 			l.sandboxes.background.Go(w.close)
 		case replaces:

@@ -245,7 +245,7 @@ func (l *pool) startSnapshot(ctx context.Context, images *imagePool) {
 			l.retire(images)
 			images.snapshot, images.snapshotFailure = made, ""
 		}
-		if (err != nil || l.images == nil) && made != nil {
+		if (err != nil || l.closed) && made != nil {
 			made.close() // it is of no use, or the pool is closed
 		}
 	})

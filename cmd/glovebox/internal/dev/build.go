@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// offerPatience is how long the worker may take to see an image that was built: it looks once a minute.
+	// offerPatience is how long the worker may take to see an image that was built: it looks once a minute, and when it is told.
 	offerPatience = 3 * time.Minute
 	// republishEvery is well below the week after which what was published is forgotten.
 	republishEvery = 24 * time.Hour
@@ -189,7 +189,10 @@ func (b *builder) provide(ctx context.Context, name string) error {
 		if err := b.refresh(ctx); err != nil {
 			return err
 		}
-		b.say("  %-8s is built; the worker takes its jobs within a minute\n", name)
+		if _, err := b.records.Fleet.Wanted(ctx, fleet.ImagesOffer); err != nil {
+			return err
+		}
+		b.say("  %-8s is built; the worker is about to take its jobs\n", name)
 	}
 	for deadline := time.Now().Add(offerPatience); time.Now().Before(deadline); {
 		told, err := b.records.Fleet.Wanted(ctx, name) // nobody else listens than a worker that has it
