@@ -26,10 +26,11 @@ const (
 type gradeReport struct {
 	Problem     string   `json:"problem"`
 	TimeLimitMS int64    `json:"time_limit_ms,omitempty"` // absent for a stored problem
-	MaxScore    *float64 `json:"max_score,omitempty"`     // of a scoring problem
+	MaxScore    *float64 `json:"max_score,omitempty"`     // of a scoring problem that has a largest score
 	Submissions []graded `json:"submissions"`
 
-	inputs map[string]string // what programs read in tests that are not hidden, by the tests' names
+	scoring bool
+	inputs  map[string]string // what programs read in tests that are not hidden, by the tests' names
 }
 
 // graded is one submission. A verdict that is absent means that it could not be judged: Error says why.
@@ -48,7 +49,7 @@ type graded struct {
 }
 
 func (g *grader) report(problem string, limit time.Duration, attempts []*attempt) gradeReport {
-	r := gradeReport{Problem: g.title(problem), TimeLimitMS: limit.Milliseconds(), MaxScore: g.maxScore()}
+	r := gradeReport{Problem: g.title(problem), TimeLimitMS: limit.Milliseconds(), MaxScore: g.maxScore(), scoring: g.problem.Scoring}
 	for _, t := range attempts {
 		r.Submissions = append(r.Submissions, gradedOf(t))
 	}
@@ -58,9 +59,9 @@ func (g *grader) report(problem string, limit time.Duration, attempts []*attempt
 // title is the problem's name, or its folder's.
 func (g *grader) title(dir string) string { return cmp.Or(g.problem.Name, filepath.Base(dir)) }
 
-// maxScore is nil for a problem without scores.
+// maxScore is nil for a problem without scores, or without a largest one.
 func (g *grader) maxScore() *float64 {
-	if !g.problem.Scoring {
+	if !g.problem.Scoring || !g.problem.Bounded() {
 		return nil
 	}
 	most := g.problem.MaxScore()
@@ -133,11 +134,11 @@ func words(v job.Verdict) string {
 
 // scoreOf is a score where the problem is about scores, else how many tests were accepted.
 func (r gradeReport) scoreOf(s graded) string {
-	if r.MaxScore != nil {
+	if r.scoring {
 		if s.Score == nil {
 			return "–"
 		}
-		return points(*s.Score) + " / " + points(*r.MaxScore)
+		return outOf(*s.Score, r.MaxScore)
 	}
 	n := 0
 	for _, t := range s.Tests {
@@ -146,6 +147,14 @@ func (r gradeReport) scoreOf(s graded) string {
 		}
 	}
 	return fmt.Sprintf("%d / %d tests", n, len(s.Tests))
+}
+
+// outOf is a score and the largest one. Where a validator gives what it likes there is none: most is nil, or less, as of a stored problem.
+func outOf(score float64, most *float64) string {
+	if most == nil || score > *most {
+		return points(score)
+	}
+	return points(score) + " / " + points(*most)
 }
 
 func points(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
@@ -177,10 +186,10 @@ func (a *app) printGraded(r gradeReport, s graded) error {
 	for _, t := range s.Tests {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", plain(t.Name), words(t.Verdict), usageOf(t), r.testScore(t), remarkOf(t))
 	}
-	if r.MaxScore != nil && len(s.Groups) > 0 {
+	if r.scoring && len(s.Groups) > 0 {
 		fmt.Fprintln(w, "\nGROUP\tVERDICT\tSCORE")
 		for _, g := range s.Groups {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", plain(g.Name), words(g.Verdict), points(g.Score)+" / "+points(g.MaxScore))
+			fmt.Fprintf(w, "%s\t%s\t%s\n", plain(g.Name), words(g.Verdict), r.groupScore(g))
 		}
 	}
 	return w.Flush()
@@ -188,20 +197,27 @@ func (a *app) printGraded(r gradeReport, s graded) error {
 
 // scoreTitle is the column of tests' scores, which a problem without scores has not.
 func (r gradeReport) scoreTitle() string {
-	if r.MaxScore == nil {
+	if !r.scoring {
 		return ""
 	}
 	return "SCORE\t"
 }
 
+func (r gradeReport) groupScore(g job.GroupResult) string {
+	if r.MaxScore == nil {
+		return outOf(g.Score, nil)
+	}
+	return outOf(g.Score, &g.MaxScore)
+}
+
 func (r gradeReport) testScore(t job.TestResult) string {
 	switch {
-	case r.MaxScore == nil:
+	case !r.scoring:
 		return ""
 	case t.MaxScore == 0: // the test's group alone has one
 		return "–\t"
 	}
-	return points(t.Score) + " / " + points(t.MaxScore) + "\t"
+	return outOf(t.Score, &t.MaxScore) + "\t"
 }
 
 func usageOf(t job.TestResult) string {

@@ -52,8 +52,8 @@ func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []str
 		if err := g.judge(ctx, attempts); err != nil {
 			return err
 		}
-		report := gradeReport{Problem: o.problem}
-		if g.stored.Scoring {
+		report := gradeReport{Problem: o.problem, scoring: g.stored.Scoring}
+		if report.scoring {
 			report.MaxScore = g.stored.MaxScore
 		}
 		for _, t := range attempts {

@@ -193,8 +193,11 @@ func (a *app) describe(p *kattis.Problem) error {
 	} {
 		fmt.Fprintf(w, "%s\t%s\n", row[0], plain(row[1]))
 	}
-	if p.Scoring {
+	switch {
+	case p.Scoring && p.Bounded():
 		fmt.Fprintf(w, "largest score\t%s\n", points(p.MaxScore()))
+	case p.Scoring:
+		fmt.Fprintln(w, "largest score\tnone: the output validator gives what it likes")
 	}
 	return w.Flush()
 }

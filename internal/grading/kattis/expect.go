@@ -34,7 +34,7 @@ func (e Expectation) Check(p *Problem, whole grading.Whole) error {
 	if e.Whole != nil && !slices.Contains(e.Whole, whole.Verdict) {
 		return fmt.Errorf("is %s; %s expects %s", whole.Verdict, e.Source, join(e.Whole))
 	}
-	if most := p.MaxScore(); e.Partial && p.bounded() && whole.Score >= most {
+	if most := p.MaxScore(); e.Partial && p.Bounded() && whole.Score >= most {
 		return fmt.Errorf("has the largest score, %s; %s expects less", short(most), e.Source)
 	}
 	required := e.Required == nil

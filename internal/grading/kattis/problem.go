@@ -205,8 +205,8 @@ func (p *Problem) Allows(language string) bool {
 	return p.Languages == nil || slices.Contains(p.Languages, language)
 }
 
-// bounded reports whether there is a largest score: a validator of the package's own gives what it likes in groups that have none.
-func (p *Problem) bounded() bool {
+// Bounded reports whether there is a largest score: a validator of the package's own gives what it likes in groups that have none.
+func (p *Problem) Bounded() bool {
 	if p.Validator == nil {
 		return true
 	}
