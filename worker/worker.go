@@ -76,7 +76,7 @@ type Config struct {
 	Signer *attest.Signer
 	// Secrets open the secrets that jobs name. Defaults to nil: then such jobs fail.
 	Secrets *secrets.Keys
-	// OnRuntimes is called with the images of runtimes that are in Podman's store, when it starts and once a minute, never twice at once. Defaults to nil.
+	// OnRuntimes is called with the images of runtimes that are in Podman's store, each time that the worker publishes what it offers, and never twice at once. Defaults to nil.
 	OnRuntimes func(images []string)
 	// Labels are what this worker is. Defaults to none.
 	Labels job.Labels

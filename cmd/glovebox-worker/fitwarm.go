@@ -89,17 +89,28 @@ func fitWarm(w *podman.Warm, concurrency int, room int64) []givenUp {
 	return all
 }
 
-// fitMoreWarm takes out of a plan what there is no room for of images that were not in the plan before, and says what that is. The others have
-// what they had before.
+// mostOnDemand is what one idle sandbox takes of the image on demand that preloads most.
+func mostOnDemand(w podman.Warm) (most int64) {
+	for image, preload := range w.Preloads {
+		if w.OnDemand[image] {
+			most = max(most, podman.IdleMB+preload.MemoryMB)
+		}
+	}
+	return most
+}
+
+// fitMoreWarm takes out of a plan what there is no room for of images that were not in the plan before, and says what that is. Of each other one
+// that had room for a sandbox that waits still can.
 func fitMoreWarm(w *podman.Warm, before podman.Warm, concurrency int, room int64) (all []givenUp) {
 	whole := w.Preloads
 	w.Preloads = maps.Clone(before.Preloads)
+	had := min(mostOnDemand(before), before.MemoryMB-warmNeeds(before, concurrency).preloaded)
 	fits := func(image string) bool {
-		need := warmNeeds(*w, concurrency).least()
+		onDemand := had
 		if preload, ok := w.Preloads[image]; ok && w.OnDemand[image] { // else none would ever wait
-			need += podman.IdleMB + preload.MemoryMB
+			onDemand = max(onDemand, podman.IdleMB+preload.MemoryMB)
 		}
-		return need <= room
+		return warmNeeds(*w, concurrency).least()+onDemand <= room
 	}
 	for _, image := range slices.Sorted(maps.Keys(whole)) {
 		if _, known := before.Images[image]; known {

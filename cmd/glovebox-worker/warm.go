@@ -39,7 +39,11 @@ func (s *startup) planWarm(ctx context.Context) error {
 			there = append(there, image)
 		}
 	}
-	all, w := warmNeeds(s.wholeWarm(s.set.Images()), c.Concurrency), s.wholeWarm(there)
+	may := s.set.Images()
+	if len(there) == 0 { // it is for GLOVEBOX_IMAGES, of which none wait
+		may = nil
+	}
+	all, w := warmNeeds(s.wholeWarm(may), c.Concurrency), s.wholeWarm(there)
 	s.warm.reserved = min(c.MemoryMB/4, all.running+int64(c.Warm)*all.one)
 	want := 4 * warmNeeds(w, c.Concurrency).least()
 	s.warm.givenUp = map[string]string{}
@@ -57,23 +61,24 @@ func (s *startup) keepMoreWarm(images []string) {
 	defer s.warm.mu.Unlock()
 	before := s.warm.plan
 	came := slices.DeleteFunc(images, func(image string) bool { _, known := before.Images[image]; return known })
-	if len(came) == 0 {
+	slices.Sort(came)
+	if came = slices.Compact(came); len(came) == 0 { // runtimes may have an image together
 		return
 	}
 	w := s.wholeWarm(slices.AppendSeq(came, maps.Keys(before.Images)))
 	for _, g := range fitMoreWarm(&w, before, s.config.Concurrency, s.warm.reserved) {
-		s.warm.givenUp[s.nameOf(g.image)] = g.says()
-		s.log.Warn("what is set aside of GLOVEBOX_MEMORY_MB has no room for all of a runtime that was built since the worker's start", "runtime", s.nameOf(g.image), "so", g.says())
+		s.warm.givenUp[s.nameOf(g.image)] = g.says() + " before a restart, which plans all anew"
+		s.log.Warn("what is set aside of GLOVEBOX_MEMORY_MB has no room for all of a runtime that was built since the worker's start: a restart plans all anew", "runtime", s.nameOf(g.image), "so", g.says())
 	}
 	s.warm.plan = w
 	s.podman.KeepMoreWarm(w)
 	s.observe(slices.DeleteFunc(snapshotsOf(w), func(image string) bool { return !slices.Contains(came, image) }))
 	for _, image := range came {
-		s.log.Info("sandboxes of a runtime that was built since the worker's start are kept started", "runtime", s.nameOf(image))
+		s.log.Info("sandboxes of a runtime that was built since the worker's start may wait from now on", "runtime", s.nameOf(image))
 	}
 }
 
-// nameOf is the runtime whose image that is.
+// nameOf is the first runtime whose image that is.
 func (s *startup) nameOf(image string) string {
 	for _, r := range s.set.List() {
 		if r.Image() == image {

@@ -1,13 +1,26 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
+	"github.com/glovebox-run/glovebox/worker"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
 )
 
@@ -154,6 +167,8 @@ func TestFitMoreWarm(t *testing.T) {
 		{"all of one on demand", python + 2*10 + 200 + 10 + 240, []string{"python"}, []string{"octave"}, nil, 230 + 240},
 		{"one on demand without a snapshot", python + 2*10 + 240, []string{"python"}, []string{"octave"}, []givenUp{{"octave", false}}, 230 + 240},
 		{"one on demand without room to wait", python + 2*10 + 239, []string{"python"}, []string{"octave"}, []givenUp{{"octave", true}}, 230 + 2*10 + 239},
+		{"beside one on demand that waits", python + 2*10 + 200 + 10 + 240 + 110 + 150, []string{"python", "octave"}, []string{"node"}, nil, 230 + 240 + 150},
+		{"a megabyte less beside one on demand", python + 2*10 + 200 + 10 + 240 + 110 + 149, []string{"python", "octave"}, []string{"node"}, []givenUp{{"node", false}}, 230 + 240 + 110 + 149},
 		{"the first that preloads", python, []string{"bash"}, []string{"python"}, nil, 230},
 		{"several, in the order of their names", python + 110 + 150, []string{"python"}, []string{"node", "java"}, []givenUp{{"node", true}}, python + 110 + 150 - 380 - 270 - 230},
 	}
@@ -180,5 +195,97 @@ func TestFitMoreWarm(t *testing.T) {
 				t.Errorf("%d and %d MiB are planned in %d, of which the core's idle sandboxes take %d", n.running, w.MemoryMB, tt.room, n.preloaded)
 			}
 		})
+	}
+}
+
+// present are sandboxes of which only the images are asked for.
+type present struct {
+	worker.Sandboxes
+	images []string
+}
+
+func (p present) Image(_ context.Context, name string) (string, error) {
+	if !slices.Contains(p.images, name) {
+		return "", sandbox.ErrNoImage
+	}
+	return "sha256:0", nil
+}
+
+// TestKeepMoreWarm: a runtime that is built later is planned, and seen in the metrics and by doctor, once, whoever looks meanwhile. What jobs have
+// of the memory stays as it is.
+func TestKeepMoreWarm(t *testing.T) {
+	t.Parallel()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := func(name string) string {
+		r, ok := set.Lookup(name)
+		if !ok {
+			t.Fatalf("there is no %s", name)
+		}
+		return r.Image()
+	}
+	c := config.Worker{Warm: 2, Concurrency: 2, MemoryMB: 8000, Preload: true, Snapshots: "auto"}
+	m, err := newMetrics(t.Context(), c, set.Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log gbtest.Buffer
+	s := &startup{config: c, set: set, metrics: m, sandboxes: present{images: []string{image("bash")}}, podman: &podman.Sandboxes{}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	if err := s.planWarm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.warm.reserved != c.MemoryMB/4 || s.warm.plan.MemoryMB != s.warm.reserved || len(s.warm.plan.Images) != 1 {
+		t.Errorf("at the start %d MiB are set aside, %d for sandboxes that wait, of %d images", s.warm.reserved, s.warm.plan.MemoryMB, len(s.warm.plan.Images))
+	}
+	s.observeSnapshots()
+	seen := func() string {
+		page := httptest.NewRecorder()
+		m.snapshots.ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, metrics.SnapshotsPath, http.NoBody))
+		families, err := m.registry.Gather()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "glovebox_worker_snapshot_bytes" {
+				return page.Body.String() + fmt.Sprint(f.GetMetric())
+			}
+		}
+		return page.Body.String()
+	}
+	if text := seen(); strings.Contains(text, "python") {
+		t.Errorf("seen is %s", text)
+	}
+	var looking sync.WaitGroup
+	for range 4 {
+		looking.Go(func() { seen() })
+	}
+	for range 3 {
+		s.keepMoreWarm([]string{image("bash"), image("elixir"), image("erlang"), image("python")})
+	}
+	looking.Wait()
+	python := s.warm.plan.Preloads[image("python")]
+	if s.warm.reserved != c.MemoryMB/4 || len(s.warm.plan.Images) != 3 || python.MemoryMB == 0 || !s.warm.plan.Snapshots || s.warm.plan.MemoryMB >= s.warm.reserved-2*python.MemoryMB {
+		t.Errorf("planned are %+v", s.warm.plan)
+	}
+	if text := seen(); strings.Count(text, "python") != 2 {
+		t.Errorf("seen is %s", text)
+	}
+	if text := log.String(); strings.Count(text, "runtime=python") != 1 || strings.Count(text, "may wait from now on") != 2 {
+		t.Errorf("it logged %s", text)
+	}
+}
+
+// TestPlanWarmForOwnImages: a worker without runtimes sets little aside: of images that jobs bring no sandbox waits.
+func TestPlanWarmForOwnImages(t *testing.T) {
+	t.Parallel()
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &startup{config: config.Worker{Warm: 2, Concurrency: 2, MemoryMB: 8000, Preload: true}, set: set, sandboxes: present{}, log: slog.New(slog.DiscardHandler)}
+	if err := s.planWarm(t.Context()); err != nil || s.warm.reserved != 2*podman.IdleMB {
+		t.Errorf("got %d MiB, %v", s.warm.reserved, err)
 	}
 }

@@ -33,8 +33,8 @@ type Depth struct {
 	Queues        []queue.Depth
 }
 
-// Depth counts what there is to do. It takes two round trips for 500 tenants, and two for 100 queues; one more where any job waits in a backlog,
-// and two for 31 of their tenants while no worker has the labels of some placement.
+// Depth counts what there is to do. It takes two round trips for 500 tenants, and two for 100 queues; one more where jobs with placements wait
+// in a backlog, and one for 500 of their tenants, and for 500 of their backlogs, while no worker has the labels of some placement.
 func (s *Store) Depth(ctx context.Context) (Depth, error) {
 	var d Depth
 	tenants, err := s.rdb.SMembers(ctx, tenantsKey).Result()
@@ -73,7 +73,7 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 	if err := redisconn.Unanswered(pipe.Exec(ctx)); err != nil { // what can't be counted is 0
 		return err
 	}
-	var firsts, over []string // jobs that are first in a backlog; tenants that have one
+	var firsts, placed []string // jobs that are first in a backlog; tenants that have one of jobs with placements
 	for i, a := range answers {
 		backlog := int64(0)
 		for k := range a.backlogs {
@@ -90,16 +90,18 @@ func (s *Store) addDepth(ctx context.Context, d *Depth, tenants []string) error 
 			d.Backlog += backlog
 			d.OverWindow += a.open.Val() + backlog
 			d.OverTenants++
-			over = append(over, tenants[i])
+		}
+		if a.backlogs[len(a.backlogs)-1].Val() > 0 { // the last is that of jobs with placements
+			placed = append(placed, tenants[i])
 		}
 	}
-	if err := s.addUnserved(ctx, d, over); err != nil {
+	if err := s.addUnserved(ctx, d, placed); err != nil {
 		return err
 	}
 	return s.addOldest(ctx, d, firsts)
 }
 
-// addUnserved counts jobs whose placement no worker serves, of these tenants, which have a backlog.
+// addUnserved counts jobs whose placement no worker serves, of these tenants, which have a backlog of jobs with placements.
 func (s *Store) addUnserved(ctx context.Context, d *Depth, tenants []string) error {
 	if len(tenants) == 0 {
 		return nil
@@ -112,14 +114,14 @@ func (s *Store) addUnserved(ctx context.Context, d *Depth, tenants []string) err
 	if len(windows) == 0 {
 		return nil
 	}
-	for some := range slices.Chunk(tenants, poolListsAtOnce) {
+	var backlogs []string
+	for some := range slices.Chunk(tenants, redisconn.AtOnce) {
 		pools, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, tenant string) *redis.StringSliceCmd {
 			return pipe.ZRange(ctx, poolsKey(tenant), 0, mostPoolsRead-1)
 		})
 		if err != nil {
 			return err
 		}
-		var backlogs []string
 		for i, tenant := range some {
 			for _, placement := range pools[i].Val() {
 				if _, unserved := windows[placement]; unserved {
@@ -127,7 +129,9 @@ func (s *Store) addUnserved(ctx context.Context, d *Depth, tenants []string) err
 				}
 			}
 		}
-		waiting, err := redisconn.Ask(ctx, s.rdb, backlogs, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.ZCard(ctx, key) })
+	}
+	for some := range slices.Chunk(backlogs, redisconn.AtOnce) {
+		waiting, err := redisconn.Ask(ctx, s.rdb, some, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.ZCard(ctx, key) })
 		if err != nil {
 			return err
 		}

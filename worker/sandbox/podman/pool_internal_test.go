@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
@@ -263,5 +264,37 @@ func TestRefillsInTurn(t *testing.T) {
 	flood.idle, other.idle = []*instance{{}}, []*instance{{}}
 	if next, _ := l.nextRefill(); next != flood {
 		t.Errorf("next is %q, want bash, of which more are wanted", next.plan.image)
+	}
+}
+
+// TestPoolAdds: images that come later have their place among the others, which stay as they are; none comes to a pool that is closed.
+func TestPoolAdds(t *testing.T) {
+	t.Parallel()
+	l := &pool{sandboxes: &Sandboxes{}, woken: make(chan struct{}, 1)}
+	l.sandboxes.pool = l
+	warm := func(mb int64, images ...string) Warm {
+		w := Warm{Images: map[string]job.Limits{}, MemoryMB: mb}
+		for _, image := range images {
+			w.Images[image] = job.Limits{}
+		}
+		return w
+	}
+	l.add(warm(100, "c", "a"))
+	before := slices.Clone(l.images)
+	for range 2 {
+		l.sandboxes.KeepMoreWarm(warm(90, "b", "c", "a"))
+		if len(l.images) != 3 || l.images[0] != before[0] || l.images[2] != before[1] || l.images[1].plan.image != "b" || l.budget != 90 {
+			t.Fatalf("it has %d images in %d MiB", len(l.images), l.budget)
+		}
+		select {
+		case <-l.woken:
+		default:
+			t.Error("nobody is woken to start what is wanted now")
+		}
+	}
+	l.close()
+	l.sandboxes.KeepMoreWarm(warm(90, "b"))
+	if len(l.images) > 0 {
+		t.Error("an image came to a pool that is closed")
 	}
 }

@@ -189,16 +189,15 @@ func (b *builder) provide(ctx context.Context, name string) error {
 		if err := b.refresh(ctx); err != nil {
 			return err
 		}
-		if _, err := b.records.Fleet.Wanted(ctx, fleet.ImagesOffer); err != nil {
-			return err
-		}
 		b.say("  %-8s is built; the worker is about to take its jobs\n", name)
 	}
 	for deadline := time.Now().Add(offerPatience); time.Now().Before(deadline); {
+		// Redis may be away for a moment, and a worker just not listen.
 		told, err := b.records.Fleet.Wanted(ctx, name) // nobody else listens than a worker that has it
-		if told || err != nil {
-			return err
+		if told && err == nil {
+			return nil
 		}
+		_, _ = b.records.Fleet.Wanted(ctx, fleet.ImagesOffer)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -5,9 +5,11 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/internal/record"
@@ -109,5 +111,64 @@ func TestBuildFails(t *testing.T) {
 	}
 	if !strings.Contains(said.String(), "jobs that waited for it have failed: 70") {
 		t.Errorf("said %s, want how many jobs have failed", said.String())
+	}
+}
+
+// TestBuildTellsTheWorker: once a runtime is built the worker is told that there is another image, until it offers it.
+func TestBuildTellsTheWorker(t *testing.T) {
+	t.Parallel()
+	ctx, url := t.Context(), gbtest.Redis(t).URL()
+	records, err := record.Open(ctx, record.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := runtimes.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	awk, _ := set.Lookup("awk")
+	var built atomic.Bool
+	var said lines
+	s := &stack{Config: Config{
+		Runtimes: set, Out: &said,
+		Built: func(context.Context) (map[string]bool, error) { return map[string]bool{awk.Image(): built.Load()}, nil },
+		Build: func(context.Context, []string, io.Writer) error { built.Store(true); return nil },
+	}}
+	stop, err := s.buildFor(ctx, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := record.Open(ctx, record.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { worker.Close() })
+	told, wanted := make(chan struct{}, 100), make(chan struct{}, 100)
+	offer := worker.Fleet.Offer(ctx, func(name string) {
+		switch name {
+		case fleet.ImagesOffer:
+			told <- struct{}{}
+		case "awk":
+			wanted <- struct{}{}
+		}
+	})
+	t.Cleanup(func() { offer.Close() })
+	if told, err := worker.Fleet.Wanted(ctx, "awk"); err != nil || !told {
+		t.Fatalf("told %v, %v: want it offered", told, err)
+	}
+	gbtest.Eventually(t, "it is built", func() bool { return strings.Contains(said.String(), "is built; the worker is about to take its jobs") })
+	if err := offer.Set(ctx, []string{fleet.ImagesOffer}); err != nil { // this worker listens only now
+		t.Fatal(err)
+	}
+	<-told
+	if err := offer.Set(ctx, []string{fleet.ImagesOffer, "awk"}); err != nil {
+		t.Fatal(err)
+	}
+	<-wanted
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(said.String(), "could not be had") {
+		t.Errorf("said %s", said.String())
 	}
 }
