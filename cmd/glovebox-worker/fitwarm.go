@@ -99,8 +99,8 @@ func mostOnDemand(w podman.Warm) (most int64) {
 	return most
 }
 
-// fitMoreWarm takes out of a plan what there is no room for of images that were not in the plan before, and says what that is. Of each other one
-// that had room for a sandbox that waits still can.
+// fitMoreWarm takes out of a plan what there is no room for of images that were not in the plan before, and says what that is. The room that others
+// had for one sandbox that waits stays theirs.
 func fitMoreWarm(w *podman.Warm, before podman.Warm, concurrency int, room int64) (all []givenUp) {
 	whole := w.Preloads
 	w.Preloads = maps.Clone(before.Preloads)
