@@ -8,10 +8,17 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
 
-// polled is how soon asynq asks again when nothing came of a wait.
-const polled = time.Millisecond
+const (
+	// polled is how soon asynq asks again when nothing came of a wait.
+	polled = time.Millisecond
+	// refusedPause is how long Redis is asked for no task after it has refused to say: asynq would ask again at once, and a Redis that is full, or
+	// knows the password no more, would answer thousands of times a second in the place of what could mend it.
+	refusedPause = time.Second
+)
 
 // dequeuer is a server's connection: once asynq has found all its queues empty, it waits for
 // a notification and asks all of them again before it answers. asynq itself would sleep first,
@@ -119,12 +126,25 @@ func (d *dequeuer) acquireSlot() bool {
 	}
 }
 
-// took notes whether the answer is a task, with which the slot is its handler's.
+// took notes whether the answer is a task, with which the slot is its handler's. A refusal it holds back for a while.
 func (d *dequeuer) took(answer *redis.Cmd) *redis.Cmd {
-	if answer.Err() == nil {
+	switch err := answer.Err(); {
+	case err == nil:
 		d.holds = false
+	case refused(err):
+		select {
+		case <-time.After(refusedPause):
+		case <-d.notifier.closed:
+		}
 	}
 	return answer
+}
+
+// refused reports whether that is an answer of Redis, and neither that there is no task nor that it has to be told the script. Where Redis doesn't
+// answer, or is away, whoever opened the connection waits (record's outage).
+func refused(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "NOSCRIPT") && !redisconn.Away(err)
 }
 
 // releaseSlot gives back the slot that no task came for. Nobody asks any more.

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,47 @@ func TestIdleServer(t *testing.T) {
 	if most := 3*(int64(passed/(200*time.Millisecond))+1) + 5*(int64(passed/time.Second)+1); n > most { // asynq's own chores are some, too
 		t.Errorf("it ran %d scripts in %s, want three each 200 ms at most", n, passed)
 	}
+}
+
+// TestRefusedServer: a server that Redis refuses to answer, as it is full, say, asks it again once a second, stops at once, and has
+// tasks when Redis has room again.
+func TestRefusedServer(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	_, took := serve(t, c, Jobs(), 200*time.Millisecond)
+	other, _ := serve(t, c, Jobs(), 200*time.Millisecond)
+	memory := func(most string) {
+		t.Helper()
+		if err := c.rdb.ConfigSet(t.Context(), "maxmemory", most).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusals := func() (n int64) {
+		for line := range strings.Lines(c.rdb.Info(t.Context(), "errorstats").Val()) {
+			if count, ok := strings.CutPrefix(strings.TrimSpace(line), "errorstat_OOM:count="); ok {
+				n, _ = strconv.ParseInt(count, 10, 64)
+			}
+		}
+		return n
+	}
+	memory("1")
+	gbtest.Eventually(t, "it is refused", func() bool { return refusals() > 0 })
+	began, before := time.Now(), refusals()
+	gbtest.Eventually(t, "it is refused again and again", func() bool { return refusals() > before && time.Since(began) >= 2*time.Second })
+	if n, passed := refusals()-before, time.Since(began); n > 40*(int64(passed/time.Second)+1) { // asynq's own chores are some of two servers, too
+		t.Errorf("it asked %d times in %s", n, passed)
+	}
+	stopping := time.Now()
+	other.Stop()
+	if took := time.Since(stopping); took > time.Minute {
+		t.Errorf("it stopped after %s", took)
+	}
+	memory("0")
+	task := RunTask("t", 1, job.Normal, time.Time{})
+	if err := c.Enqueue(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	queuetest.Within(t, took, task.id, gbtest.Patience)
 }
 
 // TestStopWhileIdle: nobody has to wait for a server that waits for work.
