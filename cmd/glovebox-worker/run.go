@@ -148,6 +148,9 @@ func run(ctx context.Context, args []string, getenv config.Getenv, stdout, stder
 	defer stop()
 	if err := work(ctx, c, log); err != nil {
 		log.Error("glovebox-worker failed", "error", err)
+		if errors.Is(err, config.ErrAddr) {
+			return 2
+		}
 		return 1
 	}
 	log.Info("glovebox-worker drained")

@@ -166,7 +166,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	defer m.close()
+	defer m.serve(ctx, log)()
 	c.S3.Observe = m.s3.Observe
 	objects, err := artifacts.Open(ctx, c.S3)
 	if err != nil {
@@ -230,7 +230,6 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	facades.serve(ctx, group, handler, log)
 	group.Go(func() error { return deliveries.Run(ctx) })
 	group.Go(func() error { sweeper.Run(ctx); return nil })
-	group.Go(func() error { m.serve(ctx, log); return nil })
 	return group.Wait()
 }
 

@@ -79,8 +79,8 @@ GLOVEBOX_REDIS_URL says which Redis, as a user of the role api ("glovebox redis-
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "`HOST:PORT` at which Prometheus finds /metrics, with --watch")
 	f.BoolVar(&o.watch, "watch", false, "go on, and print a line for each look")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	for _, name := range []string{"slots", "sessions", "min", "max", "clear", "boot", "service", "hold", "interval", "pool"} {
-		setTwin(cmd, name, "GLOVEBOX_AUTOSCALE_"+strings.ToUpper(name))
+	for _, name := range []string{"slots", "sessions", "min", "max", "clear", "boot", "service", "hold", "interval", "pool", "metrics-addr"} { // GLOVEBOX_METRICS_ADDR is the api's, whose file may be read here, too
+		setTwin(cmd, name, "GLOVEBOX_AUTOSCALE_"+strings.ReplaceAll(strings.ToUpper(name), "-", "_"))
 	}
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -163,5 +164,22 @@ func (a *app) doctorConfig() (doctor.Config, error) {
 	if err := found.Err(); err != nil { // what the api and workers refuse
 		c.Warnings = append(c.Warnings, strings.Split(err.Error(), "\n")...)
 	}
+	c.Faults = a.workerFaults()
 	return c, nil
+}
+
+// workerFaults are what a worker would refuse of the settings, if they are a worker's: only its file has these two. What its unit sets
+// is left out of that file.
+func (a *app) workerFaults() []string {
+	if a.getenv("GLOVEBOX_SIGNING_KEY")+a.getenv("GLOVEBOX_REQUIRE_CGROUPS") == "" {
+		return nil
+	}
+	unit := map[string]string{
+		"GLOVEBOX_PODMAN_SOCKET": "/run/glovebox-podman.sock", "GLOVEBOX_AGENT": "/usr/local/lib/glovebox/glovebox-agent", "GLOVEBOX_INSTANCE": "prod",
+	}
+	_, err := config.ReadWorker(func(name string) string { return cmp.Or(a.getenv(name), unit[name]) })
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,6 +23,7 @@ type apiMetrics struct {
 	listener  net.Listener // nil where nobody is to read them
 	records   *metrics.Records
 	redis     *metrics.Redis
+	queues    *metrics.Queues
 	s3        *metrics.S3
 	http      *metrics.HTTP
 	deliverer *metrics.Deliverer
@@ -34,7 +36,7 @@ func newMetrics(ctx context.Context, c config.API) (*apiMetrics, error) {
 	}
 	r := metrics.NewRegistry(version.Read().Version)
 	m := &apiMetrics{
-		registry: r, records: metrics.NewRecords(r, set.Names()), redis: metrics.NewRedis(r), s3: metrics.NewS3(r),
+		registry: r, records: metrics.NewRecords(r, set.Names()), redis: metrics.NewRedis(r), queues: metrics.NewQueues(r), s3: metrics.NewS3(r),
 		http: metrics.NewHTTP(r), deliverer: metrics.NewDeliverer(r),
 	}
 	if c.MetricsAddr == "" {
@@ -53,18 +55,16 @@ func newMetrics(ctx context.Context, c config.API) (*apiMetrics, error) {
 // watch measures the calls of Redis, and says what Redis says there is to do.
 func (m *apiMetrics) watch(records *record.Store) {
 	records.Redis().AddHook(m.redis)
-	metrics.NewQueues(m.registry, records.Depth)
+	m.queues.Watch(records)
 }
 
-func (m *apiMetrics) serve(ctx context.Context, log *slog.Logger) {
-	if m.listener != nil {
-		metrics.Serve(ctx, m.listener, m.registry, nil, log)
+// serve answers scrapes until stop, also while the api waits for Redis at its start, and while it ends.
+func (m *apiMetrics) serve(ctx context.Context, log *slog.Logger) (stop func()) {
+	if m.listener == nil {
+		return func() {}
 	}
-}
-
-// close is for a start that ended before serve.
-func (m *apiMetrics) close() {
-	if m.listener != nil {
-		m.listener.Close()
-	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	serving.Go(func() { metrics.Serve(ctx, m.listener, m.registry, nil, log) })
+	return func() { cancel(); serving.Wait() }
 }

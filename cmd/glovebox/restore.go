@@ -81,7 +81,7 @@ func (a *app) restore(ctx context.Context, path, settings, sum string, replace, 
 	done, err := backup.Restore(ctx, f, report.SHA256, backup.Target{Redis: k.redis, Objects: k.objects, Replace: replace})
 	switch {
 	case errors.Is(err, backup.ErrRunning):
-		return &failure{exitFailed, err, "stop them first: systemctl stop glovebox-api glovebox-worker"}
+		return &failure{exitFailed, err, "stop them first: systemctl stop glovebox-api glovebox-worker, on every host, and glovebox autoscale, which is one of the api's users; redis-cli CLIENT LIST says who is left"}
 	case errors.Is(err, backup.ErrNotEmpty):
 		return &failure{exitFailed, err, "--replace deletes them, and puts the backup in their place"}
 	case errors.Is(err, backup.ErrOlder):

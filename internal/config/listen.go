@@ -18,6 +18,13 @@ var ErrAddr = errors.New("want host:port, or fd:N with N the number of a listeni
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	number, inherited := strings.CutPrefix(addr, "fd:")
 	if !inherited {
+		_, port, err := net.SplitHostPort(addr)
+		if err == nil {
+			_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listen on %q: %w: %w", addr, ErrAddr, err)
+		}
 		var lc net.ListenConfig
 		return lc.Listen(ctx, "tcp", addr)
 	}

@@ -53,7 +53,9 @@ func TestRecords(t *testing.T) {
 	}
 	t.Cleanup(func() { s.Close() })
 	s.Redis().AddHook(NewRedis(r))
-	NewQueues(r, s.Depth)
+	queues := NewQueues(r)
+	wants(t, r, `glovebox_redis_up 0`)
+	queues.Watch(s)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -140,6 +142,17 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%q is in what is scraped", secret)
 		}
 	}
+
+	t.Log("a Redis that is full answers what there is to do, and is none that works")
+	limit := func(bytes string) {
+		t.Helper()
+		must(s.Redis().Do(ctx, "CONFIG", "SET", "maxmemory", bytes).Err())
+		time.Sleep(lookFor + 100*time.Millisecond) // a look holds for a second
+	}
+	limit("1")
+	wants(t, r, `glovebox_redis_up 0`, `glovebox_jobs_queued 2`)
+	limit("0")
+	wants(t, r, `glovebox_redis_up 1`, `glovebox_jobs_queued 2`)
 
 	t.Log("without Redis, all is answered that doesn't come from it")
 	server.Kill()

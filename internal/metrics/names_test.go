@@ -71,9 +71,7 @@ func every(t *testing.T) (*prometheus.Registry, map[string][]string) {
 	d := NewDeliverer(n)
 	d.Sent(http.StatusOK, time.Second)
 	d.Fault()
-	NewQueues(n, func(context.Context) (record.Depth, error) {
-		return record.Depth{Queues: []queue.Depth{{Name: "normal"}}}, nil
-	})
+	NewQueues(n).Watch(oneQueue{})
 	NewAutoscale(n).Decided(autoscale.Decision{At: time.Now(), Wanted: 3})
 	w := NewWorker(n, []string{"python"})
 	w.Warm("python", func() int { return 1 }, func() int { return 1 })
@@ -259,3 +257,12 @@ func read(t *testing.T, path string) []byte {
 	}
 	return b
 }
+
+// oneQueue is a Redis with one queue.
+type oneQueue struct{}
+
+func (oneQueue) Depth(context.Context) (record.Depth, error) {
+	return record.Depth{Queues: []queue.Depth{{Name: "normal"}}}, nil
+}
+
+func (oneQueue) Ping(context.Context) error { return nil }

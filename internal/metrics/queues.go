@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -20,27 +21,36 @@ const (
 // Queues says how much there is to do, from Redis, when it is asked. Every api says the
 // same: a query takes the max of them, not the sum.
 type Queues struct {
-	depth                                    func(context.Context) (record.Depth, error)
 	up, queued, running, deliveries, garbage *prometheus.Desc
 	scheduled, held, waiting                 *prometheus.Desc
 	backlog, overTenants, backlogOldest      *prometheus.Desc
 	unserved                                 *prometheus.Desc
 	tasks, oldest                            *prometheus.Desc
 
-	mu   sync.Mutex
-	at   time.Time
-	last record.Depth
-	err  error
+	mu      sync.Mutex
+	records queueRecords // nil: Redis has not been reached yet
+	at      time.Time
+	last    record.Depth
+	err     error
+	full    error // why Redis takes nothing, though it answers
 }
 
-// NewQueues registers the metrics of queues; depth is [record.Store.Depth].
-func NewQueues(r prometheus.Registerer, depth func(context.Context) (record.Depth, error)) *Queues {
+// queueRecords is what a [record.Store] says of Redis.
+type queueRecords interface {
+	Depth(ctx context.Context) (record.Depth, error)
+	Ping(ctx context.Context) error
+}
+
+// errNotReached is why nothing is known as long as Redis has not been reached.
+var errNotReached = errors.New("no Redis has been reached yet")
+
+// NewQueues registers the metrics of queues, which begin with Watch: until then Redis counts as away.
+func NewQueues(r prometheus.Registerer) *Queues {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	m := &Queues{
-		depth:         depth,
-		up:            desc("glovebox_redis_up", "1 if Redis answered what there is to do, 0 if it didn't: then the metrics that come from it are absent."),
+		up:            desc("glovebox_redis_up", "1 if Redis answers, and takes what is written; 0 if it doesn't. Where it answers nothing the metrics that come from it are absent."),
 		queued:        desc("glovebox_jobs_queued", "Jobs that wait for a worker, of all tenants."),
 		scheduled:     desc("glovebox_jobs_scheduled", "Jobs that may not run yet; they are not among the queued."),
 		held:          desc("glovebox_jobs_held", "Jobs that a rule holds until somebody decides; they are not among the queued."),
@@ -73,12 +83,16 @@ func (m *Queues) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	d, err := m.look()
+	d, full, err := m.look()
 	if err != nil { // why, is in glovebox_redis_errors_total
 		gauge(m.up, 0)
 		return
 	}
-	gauge(m.up, 1)
+	if full != nil {
+		gauge(m.up, 0)
+	} else {
+		gauge(m.up, 1)
+	}
 	gauge(m.queued, float64(d.Queued))
 	gauge(m.scheduled, float64(d.Scheduled))
 	gauge(m.held, float64(d.Held))
@@ -99,14 +113,25 @@ func (m *Queues) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (m *Queues) look() (record.Depth, error) {
+// Watch has the metrics come from these records.
+func (m *Queues) Watch(records queueRecords) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.records = records
+}
+
+func (m *Queues) look() (_ record.Depth, full, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.records == nil {
+		return record.Depth{}, nil, errNotReached
+	}
 	if time.Since(m.at) > lookFor {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
-		m.last, m.err = m.depth(ctx)
+		m.full = m.records.Ping(ctx)
+		m.last, m.err = m.records.Depth(ctx)
 		m.at = time.Now()
 	}
-	return m.last, m.err
+	return m.last, m.full, m.err
 }

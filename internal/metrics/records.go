@@ -67,6 +67,9 @@ func NewRecords(r prometheus.Registerer, runtimes []string) *Records {
 	for _, cost := range []record.Cost{record.CostAttempt, record.CostNothing, record.CostOutage} {
 		m.requeued.WithLabelValues(string(cost))
 	}
+	for _, runtime := range append([]string{"image", others}, runtimes...) {
+		m.ended.WithLabelValues(runtime, string(job.InternalError))
+	}
 	for _, outcome := range []string{"delivered", "retry", "failed", "gone"} {
 		m.deliveries.WithLabelValues(outcome)
 	}

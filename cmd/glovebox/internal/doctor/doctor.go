@@ -60,6 +60,8 @@ type Config struct {
 	PauseMB int64
 	// WorkerMetrics is where this machine's worker serves metrics, host:port.
 	WorkerMetrics string
+	// Faults are settings with which this host's worker does not start.
+	Faults []string
 	// Warnings are what internal/config says of the settings.
 	Warnings []string
 	// URL and Token are of the API, empty to leave it out.
@@ -92,6 +94,9 @@ func (r *report) setup() string {
 // Run checks everything and returns what it found, in a fixed order.
 func Run(ctx context.Context, c Config) []Finding {
 	r := &report{Config: c}
+	for _, fault := range c.Faults {
+		r.problem("settings", fault, "correct it in /etc/glovebox/worker.env: the worker doesn't start with it; glovebox-worker --help explains each")
+	}
 	r.isolation()
 	if r.Isolation.Or() == job.GVisor {
 		r.kernel(kernelFloor, "can't mount overlays for ordinary users")

@@ -275,3 +275,32 @@ func TestPausedSessions(t *testing.T) {
 		}
 	}
 }
+
+// TestRedisRoom: a Redis that is full, or can't write to its disk, is a problem; one that soon will be is a warning.
+func TestRedisRoom(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]struct {
+		name  string
+		level Level
+		text  string
+	}{
+		"used_memory:104857600\nmaxmemory:104857600\n":                   {"redis memory", Problem, "100 of 100 MiB (maxmemory): it is full"},
+		"used_memory:99614720\nmaxmemory:104857600\n":                    {"redis memory", Warning, "95 of 100 MiB"},
+		"used_memory:10485760\nmaxmemory:104857600\n":                    {"redis memory", OK, "10 of 100 MiB"},
+		"used_memory:1\nmaxmemory:0\naof_last_write_status:err\n":        {"redis disk", Problem, "append-only file"},
+		"rdb_last_bgsave_status:err\naof_last_write_status:ok\n":         {"redis disk", Problem, "its snapshot"},
+		"used_memory:1\nmaxmemory:0\nrdb_last_bgsave_status:ok\nx:err\n": {},
+	} {
+		r := &report{}
+		r.redisRoom(info(said))
+		if want.name == "" {
+			if len(r.findings) > 0 {
+				t.Errorf("%q: got %+v, want nothing", said, r.findings)
+			}
+			continue
+		}
+		if len(r.findings) != 1 || r.findings[0].Name != want.name || r.findings[0].Level != want.level || !strings.Contains(r.findings[0].Text, want.text) {
+			t.Errorf("%q: got %+v, want %+v", said, r.findings, want)
+		}
+	}
+}

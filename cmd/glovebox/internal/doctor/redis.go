@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -147,7 +148,28 @@ func (r *report) redisServer(ctx context.Context, client *redis.Client, o *redis
 		r.problem("redis AOF", "off: a restart loses accepted jobs", "redis-cli CONFIG SET appendonly yes, and in redis.conf")
 		r.redisSync(sync["appendfsync"], err, o.Username)
 	}
+	r.redisRoom(said)
 	r.replicas(said)
+}
+
+// redisRoom says whether Redis takes what is written: one that is full, or can't write to its disk, answers reads alone.
+func (r *report) redisRoom(said info) {
+	used, _ := strconv.ParseInt(said.field("used_memory"), 10, 64)
+	most, _ := strconv.ParseInt(said.field("maxmemory"), 10, 64) // 0: all that its machine has
+	const more = "redis-cli CONFIG SET maxmemory, and in redis.conf; or fewer records: a smaller GLOVEBOX_RETENTION_SECONDS or GLOVEBOX_RECORDS_MB"
+	switch text := fmt.Sprintf("%d of %d MiB (maxmemory)", used>>20, most>>20); {
+	case most > 0 && used >= most:
+		r.problem("redis memory", text+": it is full, and refuses whatever is written: no job is accepted, none ends", more)
+	case most > 0 && used >= most/10*9:
+		r.warning("redis memory", text+": once it is full no job is accepted, and none ends", more)
+	case most > 0:
+		r.ok("redis memory", text)
+	}
+	for field, what := range map[string]string{"aof_last_write_status": "its append-only file", "rdb_last_bgsave_status": "its snapshot"} {
+		if said.field(field) == "err" {
+			r.problem("redis disk", "Redis could not write "+what+" last: it may refuse whatever is written until it can", "its log says why, and df whether its disk is full")
+		}
+	}
 }
 
 // redisSync says how soon what Redis has written is safe.

@@ -26,14 +26,16 @@ func (r *report) s3(ctx context.Context) {
 		return
 	}
 	defer store.Close()
-	err = store.Check(ctx)
+	if err = store.Ping(ctx); err == nil { // asked once, so it says why; Check goes on trying
+		err = store.Check(ctx)
+	}
 	switch {
 	case errors.Is(err, artifacts.ErrNotTried):
 		r.warning("s3", err.Error(), "start an api, which refuses a public bucket")
 	case errors.Is(err, artifacts.ErrPublic):
 		r.problem("s3", err.Error(), "block public access to the bucket")
 	case err != nil:
-		r.problem("s3", err.Error(), "create the bucket, or correct the GLOVEBOX_S3_… variables")
+		r.problem("s3", err.Error(), "create the bucket, or correct the GLOVEBOX_S3_… variables; SSL_CERT_FILE names the certificates of an authority of your own, and a clock that is wrong by minutes is refused, too")
 	default:
 		r.ok("s3", "bucket "+r.S3.Bucket+" is reachable, and not public")
 	}
