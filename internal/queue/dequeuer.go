@@ -140,11 +140,11 @@ func (d *dequeuer) took(answer *redis.Cmd) *redis.Cmd {
 	return answer
 }
 
-// refused reports whether that is an answer of Redis, and neither that there is no task nor that it has to be told the script. Where Redis doesn't
-// answer, or is away, whoever opened the connection waits (record's outage).
+// refused reports whether that is an answer of Redis, and neither that there is no task nor that it has to be told the script. Of a key that
+// somebody has spoiled other queues know nothing. Where Redis doesn't answer, or is away, whoever opened the connection waits (record's outage).
 func refused(err error) bool {
 	var answer redis.Error
-	return errors.As(err, &answer) && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "NOSCRIPT") && !redisconn.Away(err)
+	return errors.As(err, &answer) && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "NOSCRIPT") && !redisconn.WrongType(err) && !redisconn.Away(err)
 }
 
 // releaseSlot gives back the slot that no task came for. Nobody asks any more.
