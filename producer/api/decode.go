@@ -129,12 +129,13 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return w.time(token, field)
-	case reflect.TypeFor[json.RawMessage](): // its reader checks it
+	case reflect.TypeFor[json.RawMessage](): // its reader checks the rest
+		begin := w.at - len(token)
 		w.skipTo(depth(token))
-		return nil
+		return w.characters(w.text[begin:w.at], field)
 	case reflect.TypeFor[job.Value]():
 		if token[0] == '"' {
-			return nil
+			return w.characters(token, field)
 		}
 		if token[0] != '{' {
 			return w.wrong(token, field, `text, or {"from": "/params/NAME"}`)
@@ -166,6 +167,7 @@ func (w *walker) value(t reflect.Type, field, prefix string) error {
 		if token[0] != '"' {
 			return w.wrong(token, field, "a string")
 		}
+		return w.characters(token, field)
 	case reflect.Int, reflect.Int64:
 		if !number {
 			return w.wrong(token, field, "a whole number")
@@ -226,7 +228,15 @@ func (w *walker) object(t reflect.Type, field, prefix string) error {
 		if len(seen) == maxEntries {
 			return w.tooMany(field)
 		}
-		name := unquoted(w.next())
+		token := w.next()
+		if loneSurrogate(token) != nil { // its name is none to call it by
+			if err := w.characters(token, field); err != nil {
+				return err
+			}
+			w.skip()
+			continue
+		}
+		name := unquoted(token)
 		inside, known := fieldType(t, name)
 		var err error
 		switch {
@@ -246,6 +256,16 @@ func (w *walker) object(t reflect.Type, field, prefix string) error {
 	}
 	w.next()
 	return nil
+}
+
+// characters refuses strings in JSON whose escapes are no characters. encoding/json reads U+FFFD in their place, without a word: what ran
+// would be another program than was sent. Python's json.dumps writes them for bytes that it could not decode (surrogateescape).
+func (w *walker) characters(text []byte, field string) error {
+	escape := loneSurrogate(text)
+	if escape == nil {
+		return nil
+	}
+	return w.fault(field, string(escape), "has an escape that is half a character", "UTF-8, or escapes of whole characters, such as \\ud83d\\ude00; other bytes go into files[].content_base64")
 }
 
 // tooMany ends the walk.
