@@ -122,6 +122,40 @@ func TestDecodeHalfCharacters(t *testing.T) {
 	}
 }
 
+// TestDecodeEmptyGrading: what is to grade a program is there, or is not; a job with neither tests nor problem is graded by nothing.
+func TestDecodeEmptyGrading(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string]string{ // faults as field=value
+		`"tests":[]`:                 "tests=<nil>",
+		"\"tests\" : [ \n ] ":        "tests=<nil>",
+		`"problem":""`:               "problem=<nil>",
+		`"tests":[],"problem":""`:    "problem=<nil> tests=<nil>",
+		`"tests":""`:                 "tests=",
+		`"problem":[]`:               "problem=an array",
+		`"tests":null`:               "",
+		`"problem":null`:             "",
+		`"tests":[{"stdin":""}]`:     "",
+		`"problem":"a"`:              "",
+		`"args":[],"stdin":""`:       "",
+		`"files":[],"image":""`:      "",
+		`"env":{},"metadata":{}`:     "",
+		`"tests":[null],"source":""`: "",
+	} {
+		spec := `{"runtime":"python",` + fields + `}`
+		_, err := decode[job.Spec]("", []byte(spec))
+		if got := faultsOf(err); got != want {
+			t.Errorf("%s: got %q, want %q", fields, got, want)
+		}
+		if _, invalid, err := decodeItem([]byte(spec)); err != nil || len(invalid) != strings.Count(want, "=") {
+			t.Errorf("%s in a batch: got %v, %v, want %q", fields, invalid, err, want)
+		}
+		_, err = decode[producer.TemplateRequest]("", []byte(`{"spec":`+spec+`}`))
+		if got := strings.ReplaceAll(faultsOf(err), "spec.", ""); got != want {
+			t.Errorf("%s in a template: got %q, want %q", fields, got, want)
+		}
+	}
+}
+
 // faultsOf lists which fields a problem finds fault with, by name, each with its value.
 func faultsOf(err error) string {
 	var p problem
