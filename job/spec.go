@@ -100,11 +100,11 @@ type Spec struct {
 	Placement Labels `json:"placement,omitempty" doc:"Labels that a worker has to have to run the job, each with this very value: up to 8. Those that the operator has tied your tenant to are added. A job whose labels no worker has at the moment waits." example:"{\"zone\":\"a\"}"`
 	// Problem is the digest of a stored problem that grades the program: its tests, checker, groups and limits, and what it puts over the
 	// files, are taken for this job as it is submitted. The spec that is stored has both.
-	Problem string `json:"problem,omitempty" doc:"Instead of tests, checker and groups: the digest of a problem that you have stored (POST /v1/problems), which grades the program. The job is then as if all of that had been sent with it." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+	Problem string `json:"problem,omitempty" minLength:"1" doc:"Instead of tests, checker and groups: the digest of a problem that you have stored (POST /v1/problems), which grades the program. The job is then as if all of that had been sent with it." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 	// Tests grade the program: it is compiled once, run on each of them in one sandbox, and judged
 	// outside of that. Limits hold for each test. Up to [MaxTests]. Exclusive with Stdin, Image,
 	// Secrets and Stream; no artifacts are kept.
-	Tests []Test `json:"tests,omitempty" doc:"Grade the program: it is compiled once, run on each of these tests in one sandbox, and judged outside of that. Limits hold for each test. Up to 1000, in the order in which they are judged. Not together with stdin, image, secrets or stream; no artifacts are kept."`
+	Tests []Test `json:"tests,omitempty" minItems:"1" doc:"Grade the program: it is compiled once, run on each of these tests in one sandbox, and judged outside of that. Limits hold for each test. Up to 1000, in the order in which they are judged. Not together with stdin, image, secrets or stream; no artifacts are kept."`
 	// Checker compares the outputs with the answers. Defaults to the default checker. Only with Tests.
 	Checker *Checker `json:"checker,omitempty" doc:"With tests: how outputs are compared with answers; defaults to token by token."`
 	// Groups say how verdicts and scores of tests add up. Defaults to one group, the root. Only with Tests.

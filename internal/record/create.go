@@ -50,6 +50,8 @@ type Created struct {
 	// ID of the job, which with Again is the one that its idempotency key began.
 	ID    string
 	Again bool
+	// At is when the job was created, as its record has it. It is zero with Again, and with Err.
+	At time.Time
 	// Err is nil for a job that is accepted. Else nothing was created: it is ErrExists,
 	// job.ErrConflict, a *job.GoneError, or a *job.Error beyond the tenant's quotas.
 	Err error
@@ -146,7 +148,7 @@ func (s *Store) createMany(ctx context.Context, tenant string, in whole, jobs []
 			return created, err
 		}
 		for i, word := range words[:min(len(words), len(some))] {
-			created = append(created, s.accepted(some[i], word, quotas, mostRecorded))
+			created = append(created, s.accepted(some[i], word, now, quotas, mostRecorded))
 		}
 		if len(words) != len(some) {
 			return created, fmt.Errorf("create jobs: the script answered %d words for %d", len(words), len(some))
@@ -268,11 +270,12 @@ func (s *Store) createSome(ctx context.Context, tenant string, a script.Args, li
 	return words, nil
 }
 
-// accepted says what the script's word for a job means.
-func (s *Store) accepted(j NewJob, word any, q job.Quotas, mostRecorded int64) Created {
+// accepted says what the script's word for a job means, which was run at that time.
+func (s *Store) accepted(j NewJob, word any, now time.Time, q job.Quotas, mostRecorded int64) Created {
 	c := Created{ID: j.ID}
 	switch word {
 	case "ok":
+		c.At = now.UTC().Truncate(time.Millisecond)
 		s.observer.Accepted(j.Spec.Runtime, cmp.Or(j.Spec.Priority, job.Normal))
 	case "exists":
 		c.Err = ErrExists

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,6 +31,8 @@ type NewTurn struct {
 	Asked []byte
 	// Watched says that somebody watches it from the start.
 	Watched bool
+	// At is when it is created, which its record then has. Defaults to now.
+	At time.Time
 }
 
 // AddTurn creates an execution of a session: a job of that id, which is of the session's tenant. Its spec is in the record,
@@ -90,9 +93,12 @@ func (s *Store) AddTurn(ctx context.Context, session, id string, spec job.Spec, 
 			options = hashAsked(n.Asked)
 		}
 	}
+	if n.At.IsZero() {
+		n.At = s.now()
+	}
 	mostRecorded := s.mostRecorded(terms)
 	word, err := turnScript.Run(ctx, s.lasting, tenant, script.Args{
-		"session": session, "id": id, "now": s.now(), "options": options, "most_waiting": job.MaxWaitingTurns,
+		"session": session, "id": id, "now": n.At, "options": options, "most_waiting": job.MaxWaitingTurns,
 		"context": cmp.Or(n.Place.Context, job.MainContext), "language": n.Place.Language, "expect": expect,
 		"hold": until, "held_event": MessageID(id, job.EventHeld), "size": jobMemory(spec, text, metadata) + textCost(len(n.Trace)+len(options)) + heldSize, "most_recorded": mostRecorded,
 	}, fields...).Text()

@@ -150,16 +150,24 @@ func (a *API) batchProblem(ctx context.Context, err error) error {
 	}
 	whole := *p.Problem
 	whole.Batch = &left.Batch
-	what := "it is canceled"
-	if !left.Batch.CancelRequested {
-		what = "send the same batch again with its idempotency key, within 15 minutes, to go on"
-	}
-	whole.Detail = fmt.Sprintf("%s; %d jobs of batch %s were taken, %s", whole.Detail, left.Batch.Jobs, left.Batch.ID, what)
+	whole.Detail += "; " + leftAs(left.Batch)
 	var headers huma.HeadersError
 	if errors.As(answer, &headers) {
 		return huma.ErrorWithHeaders(problem{&whole}, headers.GetHeaders())
 	}
 	return problem{&whole}
+}
+
+// leftAs says what became of a batch that was not received to its end, and how its sender goes on.
+func leftAs(b job.Batch) string {
+	taken := fmt.Sprintf("%d jobs of batch %s were taken", b.Jobs, b.ID)
+	switch {
+	case b.CancelRequested:
+		return taken + ", it is canceled"
+	case b.SealedAt != nil: // by a request before this one: nothing can be added to it
+		return fmt.Sprintf("batch %s under that key is complete, with %d jobs: another batch wants a new key", b.ID, b.Jobs)
+	}
+	return taken + ", send the same batch again with its idempotency key, within 15 minutes, to go on"
 }
 
 // streamProblem says what is wrong with a body as such.

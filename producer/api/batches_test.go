@@ -135,6 +135,15 @@ func TestBatchIsContinued(t *testing.T) {
 	if a.status != http.StatusConflict || p.Code() != job.CodeConflict || !strings.Contains(p.Detail, "jobs[139]") {
 		t.Errorf("another job: got %d %s", a.status, a.body)
 	}
+	// Nothing goes on with a batch that is complete, and nobody is told that it does.
+	for name, body := range map[string]string{
+		"another job": strings.Repeat(line, 139) + `{"runtime":"bash","source":"1"}`, "one more": strings.Repeat(line, 141), "one less": strings.Repeat(line, 139),
+	} {
+		a, _, p = w.batch(t, lines, body, key)
+		if a.status != http.StatusConflict || !strings.Contains(p.Detail, b.ID+" under that key is complete, with 140 jobs") || strings.Contains(p.Detail, "again") {
+			t.Errorf("%s than the complete batch has: got %d %s", name, a.status, a.body)
+		}
+	}
 	// A tenant's keys are its own.
 	a, b2, _ := w.batch(t, lines, line, key, "Authorization: Bearer "+otherToken)
 	if a.status != http.StatusAccepted || b2.ID == b.ID {

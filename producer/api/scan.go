@@ -3,6 +3,9 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
+	"unicode"
+	"unicode/utf16"
 )
 
 // scanner reads the tokens of JSON that is known to be well-formed, as they stand in the
@@ -86,4 +89,34 @@ func unquoted(token []byte) string {
 	var s string
 	_ = json.Unmarshal(token, &s) // a string of well-formed JSON
 	return s
+}
+
+// loneSurrogate returns the first escape in well-formed JSON that is one half of a surrogate pair without the other, or nil.
+func loneSurrogate(text []byte) []byte {
+	const size = len(`\ud800`)
+	for {
+		at := bytes.IndexByte(text, '\\') // there are none outside of strings
+		if at < 0 {
+			return nil
+		}
+		if text = text[at:]; text[1] != 'u' {
+			text = text[2:]
+			continue
+		}
+		escape := text[:size]
+		text = text[size:]
+		if !utf16.IsSurrogate(escaped(escape)) {
+			continue
+		}
+		if !bytes.HasPrefix(text, []byte(`\u`)) || utf16.DecodeRune(escaped(escape), escaped(text[:size])) == unicode.ReplacementChar {
+			return escape
+		}
+		text = text[size:]
+	}
+}
+
+// escaped is what an escape such as \u00e9 stands for.
+func escaped(escape []byte) rune {
+	n, _ := strconv.ParseUint(string(escape[2:]), 16, 16) // of well-formed JSON
+	return rune(n)
 }

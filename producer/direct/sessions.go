@@ -273,6 +273,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 	}
 	var sent func(error)
 	n.Trace, sent = c.tracer.Send(ctx, id)
+	n.At = time.Now()
 	err = c.records.AddTurn(ctx, session, id, spec, n)
 	sent(err)
 	if errors.Is(err, record.ErrExists) {
@@ -292,7 +293,7 @@ func (c *Client) ExecuteInSession(ctx context.Context, session string, e job.Ses
 		}
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return producer.Job{Summary: accepted(id, spec, n.Hold)}, nil
+	return producer.Job{Summary: accepted(id, n.At, spec, n.Hold)}, nil
 }
 
 // startOf is the start of a session as rules see it: nothing is executed yet.

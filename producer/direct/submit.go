@@ -52,7 +52,7 @@ func (c *Client) accept(ctx context.Context, n record.NewJob, spec job.Spec) (pr
 		return c.keyed(ctx, created.ID)
 	}
 	failpoint.Hit(failpoint.RecordCreated)
-	return producer.Job{Summary: accepted(n.ID, n.Spec, n.Hold)}, nil
+	return producer.Job{Summary: accepted(n.ID, created.At, n.Spec, n.Hold)}, nil
 }
 
 // prepare checks the spec of a new job, and notes in n what is to be created. head is that of the problem that the job names, around the
@@ -146,19 +146,21 @@ func (c *Client) create(ctx context.Context, n record.NewJob) (_ record.Created,
 	// finds it by its announcement if nothing points to it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if _, getErr := c.records.Get(ctx, n.ID); getErr != nil {
+	written, getErr := c.records.Get(ctx, n.ID)
+	if getErr != nil {
 		return record.Created{}, fmt.Errorf("submit job: %w", err)
 	}
 	if err := c.records.Confirm(ctx); err != nil { // it may be on the primary alone
 		return record.Created{}, fmt.Errorf("submit job: %w", err)
 	}
-	return record.Created{ID: n.ID}, nil
+	return record.Created{ID: n.ID, At: written.Created}, nil
 }
 
 // accepted is the record of a job that was just created, without reading it back: a
-// read that failed would hide that the job is accepted.
-func accepted(id string, spec job.Spec, held *record.Held) job.Summary {
-	times := record.Record{Created: toMS(time.Now()), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
+// read that failed would hide that the job is accepted. created is the time that the record
+// has: one that is read here would be later, and whoever lists jobs since then would miss this one.
+func accepted(id string, created time.Time, spec job.Spec, held *record.Held) job.Summary {
+	times := record.Record{Created: toMS(created), RunAt: toMS(spec.RunAt), Deadline: toMS(spec.Deadline)}
 	r := job.Summary{
 		ID: id, Status: job.Queued, Runtime: job.Runtime{Name: spec.Runtime, Image: spec.Image}, Priority: spec.Priority, Placement: spec.Placement,
 		Timing: times.Timing(), Problem: spec.Problem, Metadata: spec.Metadata,

@@ -86,6 +86,20 @@ func inSpec(err error) error {
 	return moved
 }
 
+// inFilled is inSpec of a job that was filled in. The idempotency key is no part of the spec: it came with the request.
+func inFilled(err error) error {
+	var invalid job.Invalid
+	if !errors.As(inSpec(err), &invalid) {
+		return err
+	}
+	for i := range invalid {
+		if invalid[i].Field == "spec.idempotency_key" {
+			invalid[i].Field = "idempotency_key"
+		}
+	}
+	return invalid
+}
+
 // Template is [producer.Templates.Template].
 func (c *Client) Template(ctx context.Context, ref string) (job.Template, error) {
 	name, revision, err := job.ParseTemplateRef(ref)
@@ -178,5 +192,5 @@ func (c *Client) acceptFilled(ctx context.Context, n record.NewJob, spec job.Spe
 	}
 	defer held.keep(0)
 	j, err := c.accept(ctx, n, spec)
-	return j, inSpec(err)
+	return j, inFilled(err)
 }
