@@ -297,9 +297,14 @@ func checkMetadata(add addFunc, metadata map[string]string) {
 		add("metadata", len(metadata), message, fmt.Sprintf("0 to %d", MaxMetadata))
 		return
 	}
-	for k, v := range metadata {
-		if k == "" || len(k) > MaxMetadataBytes || len(v) > MaxMetadataBytes {
-			add("metadata", clip(k), "has a key or value of the wrong length", fmt.Sprintf("1 to %d bytes", MaxMetadataBytes))
+	allowed := fmt.Sprintf("keys of 1 to %d bytes, values of 0 to %d", MaxMetadataBytes, MaxMetadataBytes)
+	for _, k := range slices.Sorted(maps.Keys(metadata)) {
+		switch v := metadata[k]; {
+		case k == "" || len(k) > MaxMetadataBytes:
+			add("metadata", clip(k), "has a key of the wrong length", allowed)
+			return
+		case len(v) > MaxMetadataBytes:
+			add("metadata."+clip(k), clip(v), "is too long", allowed)
 			return
 		}
 	}

@@ -370,3 +370,30 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("got %d, want 1", n)
 	}
 }
+
+// A fault of metadata names the entry that has it, and what a key and a value may be.
+func TestMetadataFaults(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", job.MaxMetadataBytes+1)
+	for name, c := range map[string]struct {
+		metadata map[string]string
+		field    string // "": it is accepted
+	}{
+		"an empty value":                   {map[string]string{"order": ""}, ""},
+		"a value as long as it may be":     {map[string]string{"order": long[1:]}, ""},
+		"a value that is too long":         {map[string]string{"first": "1", "order": long}, "metadata.order"},
+		"the same, of a long key":          {map[string]string{long[1:]: long}, "metadata." + long[:64] + "…"},
+		"an empty key":                     {map[string]string{"": "1"}, "metadata"},
+		"a key that is too long":           {map[string]string{long: "1"}, "metadata"},
+		"several faults: the first by key": {map[string]string{"b": long, "a": long, "c": long}, "metadata.a"},
+	} {
+		err := job.Spec{Runtime: "python", Source: "1", Metadata: c.metadata}.Check([]string{"python"}, nil, job.DefaultMaximums)
+		var invalid job.Invalid
+		switch {
+		case c.field == "" && err != nil:
+			t.Errorf("%s: got %v", name, err)
+		case c.field != "" && (!errors.As(err, &invalid) || invalid[0].Field != c.field || invalid[0].Allowed != "keys of 1 to 1024 bytes, values of 0 to 1024"):
+			t.Errorf("%s: got %v, want %s", name, err, c.field)
+		}
+	}
+}

@@ -91,6 +91,7 @@ var (
 	ErrEnded          = &Error{CodeEnded, "the job or batch has ended already"}
 	ErrRunNotEnded    = &Error{CodeNotEnded, "the run has not ended: cancel it, or wait for its end, and run it again then"}
 	ErrNotEnded       = &Error{CodeNotEnded, "the job has not ended: cancel it, and purge it once it has"}
+	ErrSessionLive    = &Error{CodeNotEnded, "the session has not ended: end it, and purge it once it has"}
 	ErrNotRunning     = &Error{CodeNotRunning, "the job does not run yet: send input once it does"}
 	ErrNotInteractive = &Error{CodeNoInput, "the job takes no input: submit it with interactive"}
 	ErrInputClosed    = &Error{CodeNoInput, "the job's standard input was closed by eof"}

@@ -3,11 +3,11 @@ package job
 // Limits bound a run. In a [Spec], a field that is 0 or absent has its default.
 type Limits struct {
 	WallMS   int64 `json:"wall_ms,omitempty" minimum:"0" doc:"Wall-clock time, milliseconds." example:"10000"`
-	CPUMS    int64 `json:"cpu_ms,omitempty" minimum:"0" doc:"CPU time of all processes, milliseconds; defaults to wall_ms × cpus."`
+	CPUMS    int64 `json:"cpu_ms,omitempty" minimum:"0" doc:"CPU time of all processes, milliseconds; defaults to wall_ms × cpus, at least wall_ms."`
 	MemoryMB int64 `json:"memory_mb,omitempty" minimum:"0" doc:"Memory of the whole sandbox, its files included, MiB." example:"256"`
 	// CompileWallMS and CompileMemoryMB bound the compile step, which has nothing to do with how much its
 	// program may use. Their maximums are those of WallMS and MemoryMB.
-	CompileWallMS   int64   `json:"compile_wall_ms,omitempty" minimum:"0" doc:"Wall-clock time of the compile step, milliseconds; its CPU time is bounded by compile_wall_ms × cpus. Defaults to wall_ms, or to the runtime's default of that where it is more."`
+	CompileWallMS   int64   `json:"compile_wall_ms,omitempty" minimum:"0" doc:"Wall-clock time of the compile step, milliseconds; its CPU time is bounded by compile_wall_ms × cpus, at least compile_wall_ms. Defaults to wall_ms, or to the runtime's default of that where it is more."`
 	CompileMemoryMB int64   `json:"compile_memory_mb,omitempty" minimum:"0" doc:"Memory of the whole sandbox while it compiles, MiB. Defaults to memory_mb, or to the runtime's default of that where it is more."`
 	CPUs            float64 `json:"cpus,omitempty" minimum:"0" doc:"CPU share, where limits are hard; fractions are fine, less than 0.1 counts as 0.1."`
 	Processes       int64   `json:"processes,omitempty" minimum:"0" doc:"Processes and threads at once. A compile step may have 64 at least."`

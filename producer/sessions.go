@@ -53,8 +53,8 @@ type Sessions interface {
 	SessionDeliveries(ctx context.Context, id string) ([]Delivery, error)
 	// EndSession ends a session, and what it executes. One that has ended stays as it is.
 	EndSession(ctx context.Context, id string) (job.Session, error)
-	// PurgeSession deletes everything that is kept of a session that has ended, and of its executions, as [Purger.Purge] does of jobs. It fails with job.ErrNoSession, or with
-	// job.ErrNotEnded where the session, or one of its executions, has not ended. Done again, it goes on where it was broken off.
+	// PurgeSession deletes everything that is kept of a session that has ended, and of its executions, as [Purger.Purge] does of jobs. It fails with job.ErrNoSession, with
+	// job.ErrSessionLive where the session has not ended, or with job.ErrNotEnded where one of its executions has not. Done again, it goes on where it was broken off.
 	PurgeSession(ctx context.Context, id string) error
 }
 

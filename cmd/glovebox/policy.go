@@ -7,6 +7,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/runtimes"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -45,7 +46,8 @@ func (a *app) policyTestCommand() *cobra.Command {
 		Use:   "test RULES JOB…",
 		Short: "Say which rule decides about jobs",
 		Long: `Say which rule decides about jobs, each a file of JSON as POST /v1/jobs takes it, or - for
-standard input. Nothing is sent anywhere. Limits that a job doesn't name are the defaults.
+standard input. Nothing is sent anywhere. Limits that a job doesn't name are the defaults, and
+an alias of a runtime stands for its name, as in the API.
 
 With --expect, the exit status is 1 where a job meets another verdict.`,
 		Example: `  glovebox policy test rules.yaml job.json
@@ -99,6 +101,9 @@ func (a *app) tryPolicy(p policy.Policy, path string, s policy.Subject) (policyT
 	if err := strictJSON(text, &s.Spec); err != nil {
 		return policyTest{}, usagef("%s: %s", path, err)
 	}
+	if err := ownNames(&s.Spec); err != nil {
+		return policyTest{}, err
+	}
 	s.Limits = s.Spec.Limits.Or(job.DefaultLimits)
 	v := policy.Decide(s, p)
 	t := policyTest{Job: path, Verdict: "allow", Rule: v.Rule.Name, Message: v.Rule.Message}
@@ -109,6 +114,24 @@ func (a *app) tryPolicy(p policy.Policy, path string, s policy.Subject) (policyT
 		t.Verdict = job.RuleHold
 	}
 	return t, nil
+}
+
+// ownNames replaces aliases of runtimes by their names: the API does so before rules see a job.
+func ownNames(spec *job.Spec) error {
+	set, err := runtimes.Embedded()
+	if err != nil {
+		return err
+	}
+	names := []*string{&spec.Runtime}
+	if program := spec.CheckerProgram(); program != nil {
+		names = append(names, &program.Runtime)
+	}
+	for _, name := range names {
+		if r, ok := set.Lookup(*name); ok {
+			*name = r.Name
+		}
+	}
+	return nil
 }
 
 func (a *app) printPolicyTests(tests []policyTest, asJSON bool) error {

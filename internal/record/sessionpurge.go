@@ -9,7 +9,7 @@ import (
 )
 
 // PurgeSession deletes the record of a session that has ended, and the deliveries of its end, even pending ones; its executions are the caller's to
-// purge before. It fails with job.ErrNoSession or job.ErrNotEnded.
+// purge before. It fails with job.ErrNoSession or job.ErrSessionLive.
 func (s *Store) PurgeSession(ctx context.Context, id string) error {
 	x, err := s.GetSession(ctx, id)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) PurgeSession(ctx context.Context, id string) error {
 	case answer[0] == "missing":
 		return job.ErrNoSession
 	case answer[0] == "kept":
-		return job.ErrNotEnded
+		return job.ErrSessionLive
 	}
 	s.enqueueDeliveries(ctx, x.Tenant, answer[1])
 	return nil

@@ -25,7 +25,7 @@ func (a *API) batchRoutes(mux *listedMux, h huma.API, d documenter) {
 		"Accepts up to 10,000 jobs, as JSON Lines (a job a line; the first line may be {\"batch\": {…}} with what is said of the batch as a whole) or as one JSON object whose last field is jobs. "+
 			"The body is read as a stream, and jobs run as soon as they are accepted. A job that is not valid is rejected, and the others go on. Where the batch can't be received to its end, the problem says what became of it: "+
 			"without an idempotency key it is canceled; with one, the same request again goes on with it, for 15 minutes, and makes no job twice.",
-		d.answers(202, "Every job is accepted or rejected", batch), d.problems(400, 401, 402, 408, 409, 413, 415, 422, 503))
+		d.answers(202, "Every job is accepted or rejected", batch), d.problems(400, 401, 402, 408, 409, 410, 413, 415, 422, 503))
 	submit.Parameters = []*huma.Param{{
 		Name: "Idempotency-Key", In: "header", Description: "The same as idempotency_key in the body.", Schema: text(),
 	}}

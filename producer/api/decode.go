@@ -210,7 +210,8 @@ func (w *walker) time(token []byte, field string) error {
 	}
 	s := unquoted(token)
 	var t time.Time
-	if err := t.UnmarshalText([]byte(s)); err != nil {
+	// RFC 3339 has a point before the fraction of a second; a comma is read as well.
+	if err := t.UnmarshalText([]byte(s)); err != nil || strings.Contains(s, ",") {
 		return w.fault(field, clip(s), "is not a time", want)
 	}
 	// It reads some that can't be written again, as they are or in UTC: an offset of 24 hours, and the year 10000.

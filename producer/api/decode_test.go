@@ -35,6 +35,7 @@ func TestDecodeTimes(t *testing.T) {
 		`"tomorrow"`: "run_at", `"2026-11-20"`: "run_at", `"2026-11-20 09:00:00Z"`: "run_at", `""`: "run_at", `1795161600`: "run_at",
 		`{"a":["b"]}`: "run_at", `"2026-11-31T09:00:00Z"`: "run_at", `"\u0032026-11-20T09:00:00Z"`: "body",
 		`"2026-11-20T09:00:00+24:00"`: "run_at", `"9999-12-31T23:59:59-01:00"`: "run_at", `"0000-01-01T00:00:00+01:00"`: "run_at",
+		`"2026-11-29T14:00:00,5Z"`: "run_at", `"2026-11-29T14:00:00,500+01:00"`: "run_at", // ISO 8601 has the comma, RFC 3339 doesn't
 	} {
 		_, err := decode[job.Spec]("", []byte(`{"run_at":`+value+`,"runtime":"python"}`))
 		var p problem

@@ -53,7 +53,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 	submit := d.operation("submit-job", http.MethodPost, "/v1/jobs", "Submit a job",
 		"Accepts a job durably. With Prefer: wait=30 the answer is the result, if there is one within 30 seconds. The same job again under the same idempotency key is the first one, as it is by now. "+withEvents,
 		d.answersOrEvents("The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
-		d.problems(400, 401, 402, 409, 413, 415, 422, 503))
+		d.problems(400, 401, 402, 409, 410, 413, 415, 422, 503))
 	submit.DefaultStatus = http.StatusAccepted
 	submit.MaxBodyBytes = a.bodyLimit // of what readBody reads
 	submit.RequestBody = jsonBody()

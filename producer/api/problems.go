@@ -58,7 +58,7 @@ func (a *API) problemRoutes(h huma.API, d documenter) {
 	regrade := d.operation("regrade-problem", http.MethodPost, "/v1/problems/{digest}/regrade", "Grade submissions again",
 		"Grades by this problem what another one (from) graded: a batch with a job for each submission, with its metadata and callback, those that were graded last first, up to 10,000. A submission that was graded more than once is graded once. "+
 			"left_out says which are not, and why: sources are kept as long as their jobs.",
-		d.answers(202, "Every submission is in the batch, or left out", d.schema(producer.Regraded{})), d.problems(400, 401, 402, 404, 409, 413, 415, 422, 503))
+		d.answers(202, "Every submission is in the batch, or left out", d.schema(producer.Regraded{})), d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	regrade.DefaultStatus = http.StatusAccepted
 	regrade.MaxBodyBytes = recordBody
 	regrade.RequestBody = jsonBody()

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -38,6 +37,7 @@ type graphInput struct {
 
 type runOutput struct {
 	Status            int
+	Location          string `header:"Location" doc:"The run's own URL."`
 	PreferenceApplied string `header:"Preference-Applied"`
 	Body              job.Run
 }
@@ -118,14 +118,18 @@ func (a *API) started(ctx context.Context, run job.Run, err error, prefer string
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	out := &runOutput{Status: http.StatusAccepted, Body: run}
 	if preferredWait(prefer, a.maxWait) > 0 {
 		// The run is accepted: that it can't be waited for must not hide its id.
 		if waited, err := a.waitRun(ctx, run.ID, prefer); err == nil {
 			return waited, nil
 		}
 	}
-	return out, nil
+	return runAnswer(run, http.StatusAccepted), nil
+}
+
+// runAnswer answers with a run, and says where it is.
+func runAnswer(run job.Run, status int) *runOutput {
+	return &runOutput{Status: status, Location: "/v1/runs/" + run.ID, Body: run}
 }
 
 func (a *API) getRun(ctx context.Context, in *getRunInput) (*runOutput, error) {
@@ -137,18 +141,19 @@ func (a *API) getRun(ctx context.Context, in *getRunInput) (*runOutput, error) {
 }
 
 // waitRun answers a run, which it waits for as the client prefers.
-func (a *API) waitRun(ctx context.Context, id, prefer string) (out *runOutput, err error) {
+func (a *API) waitRun(ctx context.Context, id, prefer string) (*runOutput, error) {
 	client := a.tenantClient(ctx)
-	out = &runOutput{Status: http.StatusOK}
 	d := preferredWait(prefer, a.maxWait)
 	if d == 0 {
-		out.Body, err = client.GetRun(ctx, id)
-		return out, err
+		run, err := client.GetRun(ctx, id)
+		return runAnswer(run, http.StatusOK), err
 	}
-	out.PreferenceApplied = fmt.Sprintf("wait=%d", int(d.Seconds()))
-	if out.Body, err = held(ctx, a, id, d, client.WaitRun, client.GetRun); err == nil && !out.Body.Status.Final() {
+	run, err := held(ctx, a, id, d, client.WaitRun, client.GetRun)
+	out := runAnswer(run, http.StatusOK)
+	if !run.Status.Final() {
 		out.Status = http.StatusAccepted
 	}
+	out.PreferenceApplied = waitApplied(d)
 	return out, err
 }
 
@@ -165,7 +170,7 @@ func (a *API) cancelRun(ctx context.Context, in *runInput) (*runOutput, error) {
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	return &runOutput{Status: http.StatusAccepted, Body: run}, nil
+	return runAnswer(run, http.StatusAccepted), nil
 }
 
 func (a *API) drawRun(ctx context.Context, in *graphInput) (*graphOutput, error) {

@@ -262,3 +262,37 @@ func TestStoredPipeline(t *testing.T) {
 		t.Errorf("got %+v, want the second fire skipped as the run has not ended", fires.Fires)
 	}
 }
+
+// TestRunLocation: answers that hold a run say where it is, as those that hold a job do.
+func TestRunLocation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	var path string
+	for _, c := range []struct {
+		name, method, below, body string
+		status                    int
+		headers                   []string
+	}{
+		{"start", "POST", "", `{"pipeline":` + twoSteps + `,"params":{"ref":"main"}}`, http.StatusAccepted, nil},
+		{"get", "GET", "", "", http.StatusOK, nil},
+		{"get, held", "GET", "", "", http.StatusAccepted, []string{"Prefer: wait=1"}},
+		{"cancel", "DELETE", "", "", http.StatusAccepted, nil},
+		{"rerun", "POST", "/rerun", `{}`, http.StatusAccepted, nil},
+		{"start, held", "POST", "", `{"pipeline":` + twoSteps + `,"params":{"ref":"main"}}`, http.StatusAccepted, []string{"Prefer: wait=1"}},
+	} {
+		at := path + c.below
+		if c.method == "POST" && c.below == "" {
+			at = "/v1/runs"
+		}
+		if c.name == "rerun" {
+			w.advance(t, strings.TrimPrefix(path, "/v1/runs/")) // the canceled run ends
+		}
+		a := w.do(t, c.method, at, strings.NewReader(c.body), c.headers...)
+		var run job.Run
+		if err := json.Unmarshal(a.body, &run); err != nil || a.status != c.status || a.header.Get("Location") != "/v1/runs/"+run.ID {
+			t.Fatalf("%s: got %d at %q, %s, %v", c.name, a.status, a.header.Get("Location"), a.body, err)
+		}
+		path = "/v1/runs/" + run.ID
+	}
+}

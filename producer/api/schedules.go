@@ -54,7 +54,7 @@ func (a *API) scheduleRoutes(h huma.API, d documenter) {
 	run := d.operation("run-schedule", http.MethodPost, "/v1/schedules/{name}/run", "Run a schedule now",
 		"Makes a job of the schedule's template and parameters, as POST /v1/jobs does, also while it is paused. Its times, and what it does about its last job, stay as they are. Of a template that is a pipeline POST /v1/runs begins a run.",
 		d.answers(200, "The job has ended: its result", d.result), d.answers(202, "The job is accepted", d.record),
-		d.problems(400, 401, 402, 404, 409, 422, 503))
+		d.problems(400, 401, 402, 404, 409, 410, 422, 503))
 	run.DefaultStatus = http.StatusAccepted
 	huma.Register(h, run, a.runSchedule)
 }

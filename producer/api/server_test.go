@@ -153,3 +153,33 @@ func TestOpenAPI(t *testing.T) {
 	w.Images(t)
 	golden(t, "runtimes.json", indented(t, w.do(t, "GET", "/v1/runtimes", http.NoBody).body))
 }
+
+// TestOpenAPIGone: what takes an idempotency key answers 410 where that of something purged is given, and the document says so.
+func TestOpenAPIGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name string }
+			Responses  map[string]any
+		}
+	}
+	w.expecting(t, "GET", "/openapi.json", "", http.StatusOK, &doc)
+	keyed := 0
+	for path, operations := range doc.Paths {
+		for method, o := range operations {
+			for _, p := range o.Parameters {
+				if p.Name != "Idempotency-Key" {
+					continue
+				}
+				keyed++
+				if o.Responses["410"] == nil {
+					t.Errorf("%s %s takes a key and has no 410", method, path)
+				}
+			}
+		}
+	}
+	if keyed < 10 {
+		t.Errorf("got %d operations that take a key, want those of jobs, batches, runs, sessions, templates, schedules and problems", keyed)
+	}
+}

@@ -86,7 +86,11 @@ func TestPurgeSession(t *testing.T) {
 	w := newWorld(t)
 	session, ids := w.executedInSession(t, `{"code":"1"}`, `{"code":"draw()"}`)
 	path, other := "/v1/sessions/"+session, w.accepted(t)
-	w.expecting(t, "DELETE", path+"?purge=true", "", http.StatusConflict, nil)
+	var live producer.Problem
+	w.expecting(t, "DELETE", path+"?purge=true", "", http.StatusConflict, &live)
+	if live.Code() != job.CodeNotEnded || !strings.Contains(live.Detail, "the session has not ended: end it") {
+		t.Errorf("the session is live: got %+v", live)
+	}
 	w.expecting(t, "DELETE", path+"?purge=yes", "", http.StatusUnprocessableEntity, nil)
 	w.expecting(t, "DELETE", path, "", http.StatusOK, nil)
 	w.tenant(t, "default", job.Terms{})

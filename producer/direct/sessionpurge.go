@@ -29,7 +29,7 @@ func (c *Client) PurgeSession(ctx context.Context, id string) error {
 		return err
 	}
 	if x.State != job.SessionEnded {
-		return job.ErrNotEnded
+		return job.ErrSessionLive
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionPurgeTime)
 	defer cancel()

@@ -179,9 +179,11 @@ func (v *validator) isolationFor(runtimes []string) (least job.Isolation) {
 func (v *validator) checkIsolation(spec job.Spec) error {
 	least, allowed := spec.Isolation.Or(), v.client.isolations
 	if !slices.Contains(allowed, least) {
-		return job.Invalid{{
-			Field: "isolation", Value: fmt.Sprintf("%.100s", least), Message: "is not allowed by the operator of this Glovebox", Allowed: job.JoinIsolations(allowed),
-		}}
+		message := "is not allowed by the operator of this Glovebox"
+		if !slices.Contains(job.Isolations(), least) {
+			message = "is no isolation"
+		}
+		return job.Invalid{{Field: "isolation", Value: fmt.Sprintf("%.100s", least), Message: message, Allowed: job.JoinIsolations(allowed)}}
 	}
 	if slices.Contains(v.namesFor(least), spec.Runtime) {
 		return nil
