@@ -27,10 +27,10 @@ type gradeReport struct {
 	Problem     string   `json:"problem"`
 	TimeLimitMS int64    `json:"time_limit_ms,omitempty"` // absent for a stored problem
 	MaxScore    *float64 `json:"max_score,omitempty"`     // of a scoring problem that has a largest score
+	Scoring     bool     `json:"scoring,omitempty"`
 	Submissions []graded `json:"submissions"`
 
-	scoring bool
-	inputs  map[string]string // what programs read in tests that are not hidden, by the tests' names
+	inputs map[string]string // what programs read in tests that are not hidden, by the tests' names
 }
 
 // graded is one submission. A verdict that is absent means that it could not be judged: Error says why.
@@ -49,7 +49,7 @@ type graded struct {
 }
 
 func (g *grader) report(problem string, limit time.Duration, attempts []*attempt) gradeReport {
-	r := gradeReport{Problem: g.title(problem), TimeLimitMS: limit.Milliseconds(), MaxScore: g.maxScore(), scoring: g.problem.Scoring}
+	r := gradeReport{Problem: g.title(problem), TimeLimitMS: limit.Milliseconds(), MaxScore: g.maxScore(), Scoring: g.problem.Scoring}
 	for _, t := range attempts {
 		r.Submissions = append(r.Submissions, gradedOf(t))
 	}
@@ -134,7 +134,7 @@ func words(v job.Verdict) string {
 
 // scoreOf is a score where the problem is about scores, else how many tests were accepted.
 func (r gradeReport) scoreOf(s graded) string {
-	if r.scoring {
+	if r.Scoring {
 		if s.Score == nil {
 			return "–"
 		}
@@ -186,7 +186,7 @@ func (a *app) printGraded(r gradeReport, s graded) error {
 	for _, t := range s.Tests {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", plain(t.Name), words(t.Verdict), usageOf(t), r.testScore(t), remarkOf(t))
 	}
-	if r.scoring && len(s.Groups) > 0 {
+	if r.Scoring && len(s.Groups) > 0 {
 		fmt.Fprintln(w, "\nGROUP\tVERDICT\tSCORE")
 		for _, g := range s.Groups {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", plain(g.Name), words(g.Verdict), r.groupScore(g))
@@ -197,7 +197,7 @@ func (a *app) printGraded(r gradeReport, s graded) error {
 
 // scoreTitle is the column of tests' scores, which a problem without scores has not.
 func (r gradeReport) scoreTitle() string {
-	if !r.scoring {
+	if !r.Scoring {
 		return ""
 	}
 	return "SCORE\t"
@@ -212,7 +212,7 @@ func (r gradeReport) groupScore(g job.GroupResult) string {
 
 func (r gradeReport) testScore(t job.TestResult) string {
 	switch {
-	case !r.scoring:
+	case !r.Scoring:
 		return ""
 	case t.MaxScore == 0: // the test's group alone has one
 		return "–\t"

@@ -61,9 +61,9 @@ func (a *app) printResults(r gradeReport, format string) error {
 func (r gradeReport) gradescope(s graded) gradescopeResults {
 	all := gradescopeResults{Output: r.summary(s), Tests: []gradescopeTest{}}
 	switch {
-	case !r.scoring && s.Verdict == job.Accepted:
+	case !r.Scoring && s.Verdict == job.Accepted:
 		all.Score = 1
-	case r.scoring && s.Score != nil:
+	case r.Scoring && s.Score != nil:
 		all.Score = *s.Score
 	}
 	for _, t := range s.Tests {
@@ -74,7 +74,7 @@ func (r gradeReport) gradescope(s graded) gradescopeResults {
 		if t.Hidden {
 			g.Visibility = "hidden"
 		}
-		if r.scoring && t.MaxScore > 0 {
+		if r.Scoring && t.MaxScore > 0 {
 			g.Score, g.MaxScore = &t.Score, &t.MaxScore
 		}
 		all.Tests = append(all.Tests, g)
@@ -85,7 +85,7 @@ func (r gradeReport) gradescope(s graded) gradescopeResults {
 // summary is what is said of a submission as a whole. Students read it: of hidden tests there is only how many they are.
 func (r gradeReport) summary(s graded) string {
 	lines := []string{words(s.Verdict) + ", " + r.scoreOf(s)}
-	if r.scoring {
+	if r.Scoring {
 		for _, g := range s.Groups {
 			if g.Name != "" && g.MaxScore > 0 {
 				lines = append(lines, g.Name+": "+r.groupScore(g))

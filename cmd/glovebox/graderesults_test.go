@@ -31,7 +31,7 @@ func gradedReport() gradeReport {
 		{Name: "secret/3", Group: "secret", Verdict: job.SkippedTest, MaxScore: 25, Hidden: true},
 	}
 	return gradeReport{
-		Problem: "Adding", MaxScore: &most, scoring: true, inputs: map[string]string{"sample/1": "1 2\n", "sample/2": "2 2\n", "sample/3": ""},
+		Problem: "Adding", MaxScore: &most, Scoring: true, inputs: map[string]string{"sample/1": "1 2\n", "sample/2": "2 2\n", "sample/3": ""},
 		Submissions: []graded{{
 			Submission: "add.py", Verdict: job.WrongAnswer, Score: &score, MaxScore: &whole, Tests: tests,
 			Groups: []job.GroupResult{{Name: "", Score: 35.5, MaxScore: 100}, {Name: "sample"}, {Name: "secret", Verdict: job.WrongAnswer, Score: 35.5, MaxScore: 100}},
@@ -53,7 +53,7 @@ func uncompiled() gradeReport {
 func TestGradeResults(t *testing.T) {
 	t.Parallel()
 	passed := gradedReport()
-	passed.MaxScore, passed.scoring = nil, false
+	passed.MaxScore, passed.Scoring = nil, false
 	s := &passed.Submissions[0]
 	s.Verdict, s.Tests = job.Accepted, []job.TestResult{s.Tests[0], s.Tests[3]}
 	for _, tt := range []struct {

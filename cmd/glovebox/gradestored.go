@@ -52,8 +52,8 @@ func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []str
 		if err := g.judge(ctx, attempts); err != nil {
 			return err
 		}
-		report := gradeReport{Problem: o.problem, scoring: g.stored.Scoring}
-		if report.scoring {
+		report := gradeReport{Problem: o.problem, Scoring: g.stored.Scoring}
+		if report.Scoring {
 			report.MaxScore = g.stored.MaxScore
 		}
 		for _, t := range attempts {

@@ -14,9 +14,8 @@ type checkReport struct {
 	TimeLimitMS int64        `json:"time_limit_ms"`
 	Derived     bool         `json:"time_limit_derived"`
 	MaxScore    *float64     `json:"max_score,omitempty"` // of a scoring problem that has a largest score
+	Scoring     bool         `json:"scoring,omitempty"`
 	Submissions []asExpected `json:"submissions"`
-
-	scoring bool
 }
 
 // asExpected is one submission of a problem. Problems are what is not as expected; Error says why it
@@ -36,7 +35,7 @@ type asExpected struct {
 }
 
 func (g *grader) checkReport(dir string, c checked) checkReport {
-	r := checkReport{Problem: g.title(dir), TimeLimitMS: c.limit.Milliseconds(), Derived: c.derived, MaxScore: g.maxScore(), scoring: g.problem.Scoring}
+	r := checkReport{Problem: g.title(dir), TimeLimitMS: c.limit.Milliseconds(), Derived: c.derived, MaxScore: g.maxScore(), Scoring: g.problem.Scoring}
 	for _, t := range c.attempts {
 		r.Submissions = append(r.Submissions, g.expected(t, c.limit))
 	}
@@ -94,7 +93,7 @@ func (a *app) printCheck(r checkReport, format string) error {
 	fmt.Fprintln(w, "SUBMISSION\tVERDICT\tSCORE\tSLOWEST\tAS EXPECTED")
 	for _, s := range r.Submissions {
 		score := "–"
-		if r.scoring && s.Verdict != "" {
+		if r.Scoring && s.Verdict != "" {
 			score = outOf(s.Score, r.MaxScore)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(s.Submission), words(s.Verdict), score, milliseconds(s.SlowestMS), plain(s.says()))
