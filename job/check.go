@@ -297,16 +297,21 @@ func checkMetadata(add addFunc, metadata map[string]string) {
 		add("metadata", len(metadata), message, fmt.Sprintf("0 to %d", MaxMetadata))
 		return
 	}
-	allowed := fmt.Sprintf("keys of 1 to %d bytes, values of 0 to %d", MaxMetadataBytes, MaxMetadataBytes)
-	for _, k := range slices.Sorted(maps.Keys(metadata)) {
-		switch v := metadata[k]; {
-		case k == "" || len(k) > MaxMetadataBytes:
-			add("metadata", clip(k), "has a key of the wrong length", allowed)
-			return
-		case len(v) > MaxMetadataBytes:
-			add("metadata."+clip(k), clip(v), "is too long", allowed)
-			return
+	var faulty []string
+	for k, v := range metadata {
+		if k == "" || max(len(k), len(v)) > MaxMetadataBytes {
+			faulty = append(faulty, k)
 		}
+	}
+	if len(faulty) > 0 {
+		k := slices.Min(faulty) // the same one each time
+		allowed := fmt.Sprintf("keys of 1 to %d bytes, values of 0 to %d", MaxMetadataBytes, MaxMetadataBytes)
+		if k == "" || len(k) > MaxMetadataBytes {
+			add("metadata", clip(k), "has a key of the wrong length", allowed)
+		} else {
+			add("metadata."+clip(k), clip(metadata[k]), "is too long", allowed)
+		}
+		return
 	}
 	if b, err := Marshal(metadata); err != nil || len(b) > MaxMetadataJSON {
 		add("metadata", fmt.Sprintf("%d bytes as JSON", len(b)), "is too large", fmt.Sprintf("up to %d bytes as JSON", MaxMetadataJSON))

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,24 +42,7 @@ func newMetrics(ctx context.Context, c config.Worker, runtimes []string) (*worke
 	return m, nil
 }
 
-// serveWhile runs the worker, and answers scrapes as long as it runs, its drain included.
-func (m *workerMetrics) serveWhile(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
-	if m.listener == nil {
-		return run(ctx)
-	}
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var scrapes sync.WaitGroup
-	scrapes.Go(func() {
-		metrics.Serve(serving, m.listener, m.registry, map[string]http.Handler{metrics.SnapshotsPath: &m.snapshots}, log)
-	})
-	defer scrapes.Wait()
-	defer stop()
-	return run(ctx)
-}
-
-// close is for a start that failed before serveWhile.
-func (m *workerMetrics) close() {
-	if m.listener != nil {
-		m.listener.Close()
-	}
+// serve answers scrapes, and doctor's questions, until stop.
+func (m *workerMetrics) serve(ctx context.Context, log *slog.Logger) (stop func()) {
+	return metrics.Start(ctx, m.listener, m.registry, map[string]http.Handler{metrics.SnapshotsPath: &m.snapshots}, log)
 }

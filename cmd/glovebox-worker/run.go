@@ -179,14 +179,12 @@ func work(ctx context.Context, c config.Worker, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer m.close()
-	return m.serveWhile(ctx, log, func(ctx context.Context) error {
-		err := (&startup{config: c, id: id, set: set, metrics: m, tracer: tracer, log: log}).run(ctx)
-		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-			return nil // it was told to end while it waited
-		}
-		return err
-	})
+	defer m.serve(ctx, log)()
+	err = (&startup{config: c, id: id, set: set, metrics: m, tracer: tracer, log: log}).run(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return nil // it was told to end while it waited
+	}
+	return err
 }
 
 // workerID is new for every run: a restarted worker must not be taken for the one

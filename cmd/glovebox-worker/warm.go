@@ -40,7 +40,7 @@ func (s *startup) planWarm(ctx context.Context) error {
 		}
 	}
 	may := s.set.Images()
-	if len(there) == 0 { // it is for GLOVEBOX_IMAGES, of which none wait
+	if len(there) == 0 { // the worker is for GLOVEBOX_IMAGES, and no sandbox waits of these
 		may = nil
 	}
 	all, w := warmNeeds(s.wholeWarm(may), c.Concurrency), s.wholeWarm(there)

@@ -134,7 +134,7 @@ func TestFitWarm(t *testing.T) {
 	}
 }
 
-// TestFitMoreWarm: what comes later gets what there is room for, and takes nothing from what was there but room of sandboxes that wait.
+// TestFitMoreWarm: an image that comes later gets what there is room for. Images that were there lose room for waiting sandboxes, and nothing else.
 func TestFitMoreWarm(t *testing.T) {
 	t.Parallel()
 	preloads := map[string]podman.Preload{
@@ -198,7 +198,7 @@ func TestFitMoreWarm(t *testing.T) {
 	}
 }
 
-// present are sandboxes of which only the images are asked for.
+// present says which images are in the store, and nothing else.
 type present struct {
 	worker.Sandboxes
 	images []string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/config"
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/version"
 	"github.com/glovebox-run/glovebox/producer/api"
@@ -166,7 +167,7 @@ func (a *app) serve(ctx context.Context, c config.API) (err error) {
 	if err != nil {
 		return err
 	}
-	defer m.serve(ctx, log)()
+	defer metrics.Start(ctx, m.listener, m.registry, nil, log)()
 	c.S3.Observe = m.s3.Observe
 	objects, err := artifacts.Open(ctx, c.S3)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -79,26 +78,6 @@ func serve(t *testing.T, c config.API) *running {
 	return r
 }
 
-// scraped are the metrics at addr.
-func scraped(t *testing.T, addr string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer http.DefaultClient.CloseIdleConnections() // goleak watches
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // TestAPIWaitsForRedis: an api that starts while Redis is away says that it is not ready,
 // and serves once Redis is there; told to end as it waits, it has not failed.
 func TestAPIWaitsForRedis(t *testing.T) {
@@ -111,13 +90,15 @@ func TestAPIWaitsForRedis(t *testing.T) {
 		r := serve(t, c)
 		r.answers("/readyz", http.StatusServiceUnavailable)
 		r.answers("/healthz", http.StatusOK)
-		if text := scraped(t, c.MetricsAddr); !strings.Contains(text, "glovebox_redis_up 0\n") {
+		if text := scrape(t, "http://"+c.MetricsAddr+"/metrics"); !strings.Contains(text, "glovebox_redis_up 0\n") {
 			t.Errorf("as it waits its metrics are %s", text)
 		}
 		if !end {
 			w.Redis.Restart()
 			r.answers("/readyz", http.StatusOK)
-			gbtest.Eventually(t, "its metrics say that Redis is there", func() bool { return strings.Contains(scraped(t, c.MetricsAddr), "glovebox_redis_up 1\n") })
+			gbtest.Eventually(t, "its metrics say that Redis is there", func() bool {
+				return strings.Contains(scrape(t, "http://"+c.MetricsAddr+"/metrics"), "glovebox_redis_up 1\n")
+			})
 		}
 		r.stop()
 		select {

@@ -153,10 +153,7 @@ func (a *app) autoscale(ctx context.Context, o autoscaleOptions) error {
 		if listener, err = config.Listen(ctx, o.metricsAddr); err != nil {
 			return usagef("--metrics-addr: %v", err)
 		}
-		serving, stop := context.WithCancel(ctx)
-		served := make(chan struct{})
-		go func() { defer close(served); metrics.Serve(serving, listener, registry, nil, log) }()
-		defer func() { stop(); <-served }()
+		defer metrics.Start(ctx, listener, registry, nil, log)()
 	}
 	for looks := 1; ; looks++ {
 		loads, err := records.Demand(ctx, o.policy.Boot, pools)

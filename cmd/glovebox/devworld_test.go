@@ -155,18 +155,25 @@ func (d *devTest) gone(pids []process) {
 // scrape reads metrics as Prometheus does.
 func (d *devTest) scrape(url string) string {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, url, http.NoBody)
+	return scrape(d.t, url)
+}
+
+// scrape returns the metrics at url.
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
+	defer http.DefaultClient.CloseIdleConnections() // goleak watches
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
-		d.t.Fatalf("%s: %s, %v", url, res.Status, err)
+		t.Fatalf("%s: %s, %v", url, res.Status, err)
 	}
 	return string(b)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -56,15 +54,4 @@ func newMetrics(ctx context.Context, c config.API) (*apiMetrics, error) {
 func (m *apiMetrics) watch(records *record.Store) {
 	records.Redis().AddHook(m.redis)
 	m.queues.Watch(records)
-}
-
-// serve answers scrapes until stop, also while the api waits for Redis at its start, and while it ends.
-func (m *apiMetrics) serve(ctx context.Context, log *slog.Logger) (stop func()) {
-	if m.listener == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var serving sync.WaitGroup
-	serving.Go(func() { metrics.Serve(ctx, m.listener, m.registry, nil, log) })
-	return func() { cancel(); serving.Wait() }
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,9 +28,19 @@ func Handler(r *prometheus.Registry, pages map[string]http.Handler) http.Handler
 	return mux
 }
 
-// Serve answers scrapes on l until ctx ends. Should it fail before, it says so in the
-// log: nothing else depends on it.
-func Serve(ctx context.Context, l net.Listener, r *prometheus.Registry, pages map[string]http.Handler, log *slog.Logger) {
+// Start answers scrapes on l until stop, also while a process waits for Redis at its start, and while it ends. Without l nobody scrapes.
+// Should it fail before, it says so in the log: nothing else depends on it.
+func Start(ctx context.Context, l net.Listener, r *prometheus.Registry, pages map[string]http.Handler, log *slog.Logger) (stop func()) {
+	if l == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	serving.Go(func() { serve(ctx, l, r, pages, log) })
+	return func() { cancel(); serving.Wait() }
+}
+
+func serve(ctx context.Context, l net.Listener, r *prometheus.Registry, pages map[string]http.Handler, log *slog.Logger) {
 	srv := &http.Server{
 		Handler: Handler(r, pages), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -135,7 +135,7 @@ func TestBatchIsContinued(t *testing.T) {
 	if a.status != http.StatusConflict || p.Code() != job.CodeConflict || !strings.Contains(p.Detail, "jobs[139]") {
 		t.Errorf("another job: got %d %s", a.status, a.body)
 	}
-	// Nothing goes on with a batch that is complete, and nobody is told that it does.
+	// A batch that is complete takes no more jobs, and the answer says so.
 	for name, body := range map[string]string{
 		"another job": strings.Repeat(line, 139) + `{"runtime":"bash","source":"1"}`, "one more": strings.Repeat(line, 141), "one less": strings.Repeat(line, 139),
 	} {

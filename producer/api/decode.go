@@ -267,11 +267,13 @@ func (w *walker) entry(f reflect.StructField, field string) error {
 	if err := w.value(f.Type, field, field+"."); err != nil {
 		return err
 	}
-	allowed := wants(f)
-	if allowed == "" || !emptyJSON(w.text[begin:w.at], f.Type.Kind()) {
+	if !emptyJSON(w.text[begin:w.at], f.Type.Kind()) {
 		return nil
 	}
-	return w.fault(field, nil, "is empty", allowed)
+	if allowed := wants(f); allowed != "" {
+		return w.fault(field, nil, "is empty", allowed)
+	}
+	return nil
 }
 
 // wants is what a field has to have that may be left out, but not be empty; "" for others.

@@ -42,7 +42,7 @@ func TestStage(t *testing.T) {
 		t.Errorf("mode: got %v, %v, want 0755", info, err)
 	}
 
-	// Once nobody uses them, the next one clears them away. A program that another test starts just then has them, too, until it is executed.
+	// Once nobody uses them, the next one clears them away. A program that another test starts just then inherits the locks, and drops them as it is executed.
 	one.lock.Close()
 	same.lock.Close()
 	gbtest.Eventually(t, "copies that nobody uses are gone", func() bool {

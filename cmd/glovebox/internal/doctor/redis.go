@@ -165,9 +165,9 @@ func (r *report) redisRoom(said info) {
 	case most > 0:
 		r.ok("redis memory", text)
 	}
-	for field, what := range map[string]string{"aof_last_write_status": "its append-only file", "rdb_last_bgsave_status": "its snapshot"} {
-		if said.field(field) == "err" {
-			r.problem("redis disk", "Redis could not write "+what+" last: it may refuse whatever is written until it can", "its log says why, and df whether its disk is full")
+	for _, file := range []struct{ status, what string }{{"aof_last_write_status", "its append-only file"}, {"rdb_last_bgsave_status", "its snapshot"}} {
+		if said.field(file.status) == "err" {
+			r.problem("redis disk", "Redis could not write "+file.what+" last: it may refuse whatever is written until it can", "its log says why, and df whether its disk is full")
 		}
 	}
 }
