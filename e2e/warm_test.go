@@ -127,10 +127,11 @@ func TestWarmWorker(t *testing.T) {
 	}
 }
 
-// stopWorkers waits until what waits is the workers' own, and sees that it goes with them.
+// stopWorkers waits until what is there is the workers' own, and sees that it goes with them. The containers of one
+// that was killed have no sandbox any more, but are there until it has been absent for some 45 s.
 func (c *chaos) stopWorkers() {
-	if !within(patience, func() bool { return len(c.alive()) == c.mostWarm }) {
-		c.tb.Errorf("%d sandboxes at the end, want %d that wait", len(c.alive()), c.mostWarm)
+	if !within(patience, func() bool { return len(c.alive()) == c.mostWarm && c.owners() == len(c.workers) }) {
+		c.tb.Errorf("%d sandboxes of %d workers at the end, want %d that wait, of %d", len(c.alive()), c.owners(), c.mostWarm, len(c.workers))
 	}
 	for _, w := range c.workers {
 		w.Stop()
@@ -138,4 +139,13 @@ func (c *chaos) stopWorkers() {
 	if left := c.ours(); len(left) > 0 {
 		c.tb.Errorf("workers that ended have left %v", left)
 	}
+}
+
+// owners counts the workers that have anything in Podman, be they alive or dead.
+func (g *glovebox) owners() int {
+	workers := map[string]bool{}
+	for _, c := range g.ours() {
+		workers[c.Labels["run.glovebox.worker"]] = true
+	}
+	return len(workers)
 }
