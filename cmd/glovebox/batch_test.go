@@ -215,13 +215,16 @@ func TestBatchFile(t *testing.T) {
 	b := newBatchTest(t)
 	fine := `{"runtime":"python","source":"1"}` + "\n"
 	for name, c := range map[string]struct{ file, content, want string }{
-		"broken":        {"a.jsonl", fine + "{", "jobs[1] (line 2)"},
-		"unknown field": {"b.jsonl", fine + fine + `{"sorce":"1"}`, `jobs[2] (line 3): json: unknown field "sorce"`},
-		"mistyped":      {"c.jsonl", `{"source":1}`, "jobs[0] (line 1): source is number, want string"},
-		"empty":         {"d.jsonl", "\n", "has 0 jobs"},
-		"too many":      {"e.jsonl", strings.Repeat(fine, job.MaxBatch+1), "1 to 10000"},
-		"no object":     {"f.json", fine, "has no jobs"},
-		"options":       {"g.json", `{"meta":{},"jobs":[` + fine + `]}`, `unknown field "meta"`},
+		"broken":           {"a.jsonl", fine + "{", "jobs[1] (line 2)"},
+		"unknown field":    {"b.jsonl", fine + fine + `{"sorce":"1"}`, `jobs[2] (line 3): sorce: is not a known field`},
+		"mistyped":         {"c.jsonl", `{"source":1}`, "jobs[0] (line 1): source: is not a string"},
+		"half a character": {"h.jsonl", `{"source":"\udc80"}`, "jobs[0] (line 1): source: has an escape that is half a character"},
+		"not UTF-8":        {"u.jsonl", "{\"source\":\"caf\xe9\"}", "jobs[0] (line 1): the job: is not UTF-8"},
+		"no tests":         {"t.jsonl", fine + `{"source":"1","tests":[]}`, "jobs[1] (line 2): tests: is empty"},
+		"empty":            {"d.jsonl", "\n", "has 0 jobs"},
+		"too many":         {"e.jsonl", strings.Repeat(fine, job.MaxBatch+1), "1 to 10000"},
+		"no object":        {"f.json", fine, "has no jobs"},
+		"options":          {"g.json", `{"meta":{},"jobs":[` + fine + `]}`, `meta: is not a known field`},
 	} {
 		_, stderr, code := b.glovebox("", "batch", "submit", b.file(c.file, c.content))
 		if code != exitUsage || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, c.file) {

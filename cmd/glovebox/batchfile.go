@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path/filepath"
-	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/internal/jobstream"
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -51,7 +48,7 @@ func (f batchFile) read() (*batchSource, error) {
 	}
 	s := &batchSource{batchFile: f, file: file}
 	if s.stream, err = split(file, maxInput); err == nil && s.stream.Head != nil {
-		err = strict(s.stream.Head, &s.options)
+		s.options, err = strictjson.Decode[job.BatchOptions](s.stream.Head, "the batch")
 	}
 	if err != nil {
 		file.Close()
@@ -72,7 +69,7 @@ func (s *batchSource) specs() iter.Seq2[job.Spec, error] {
 			}
 			var spec job.Spec
 			if err == nil {
-				err = strict(item.JSON, &spec)
+				spec, err = strictjson.Decode[job.Spec](item.JSON, "the job")
 			}
 			if err != nil {
 				err = s.fault(item.Where()+": ", err)
@@ -109,30 +106,4 @@ func (f batchFile) count() (n int, err error) {
 		return n, usagef("%s has %d jobs; a batch has 1 to %d", f.name, n, job.MaxBatch)
 	}
 	return n, nil
-}
-
-var errNotUTF8 = errors.New("it is not UTF-8")
-
-// strictly is a decoder of JSON that has no fields but those there are.
-func strictly(b []byte) (*json.Decoder, error) {
-	if !utf8.Valid(b) { // the decoder would put other characters in their place
-		return nil, errNotUTF8
-	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	return dec, nil
-}
-
-// strict decodes JSON that has no fields but those there are.
-func strict(b []byte, into any) error {
-	dec, err := strictly(b)
-	if err != nil {
-		return err
-	}
-	var mistyped *json.UnmarshalTypeError
-	err = dec.Decode(into)
-	if errors.As(err, &mistyped) {
-		return fmt.Errorf("%s is %s, want %s", mistyped.Field, mistyped.Value, mistyped.Type)
-	}
-	return err
 }

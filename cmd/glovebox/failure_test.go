@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,17 +24,6 @@ func TestReportOfAnInterruption(t *testing.T) {
 		a := &app{stderr: &said, entered: true}
 		if code := a.report(ctx, tt.err); code != exitInterrupted || !strings.Contains(said.String(), tt.want) || tt.want == "" && said.Len() > 0 {
 			t.Errorf("%v: got %d, %q, want %d with %q", tt.err, code, said.String(), exitInterrupted, tt.want)
-		}
-	}
-}
-
-// TestNotUTF8: text that isn't UTF-8 is refused, not sent with other characters in it.
-func TestNotUTF8(t *testing.T) {
-	t.Parallel()
-	for _, decode := range []func([]byte, any) error{strict, strictJSON} {
-		var into map[string]string
-		if err := decode([]byte("{\"source\":\"caf\xe9\"}"), &into); !errors.Is(err, errNotUTF8) {
-			t.Errorf("got %v, %q", err, into)
 		}
 	}
 }

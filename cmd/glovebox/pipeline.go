@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/glovebox-run/glovebox/internal/pipelines"
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -43,11 +43,11 @@ func (a *app) readPipeline(path string) (job.Pipeline, error) {
 	if len(text) > 2*job.MaxPipelineBytes {
 		return p, usagef("%s has %d bytes: a pipeline has up to %d, as JSON", path, len(text), job.MaxPipelineBytes)
 	}
-	asJSON, err := yaml.YAMLToJSONStrict(text)
+	asJSON, err := strictjson.FromYAML(text, 2*job.MaxPipelineBytes)
 	if err != nil {
 		return p, usagef("%s: %v", path, err)
 	}
-	if err := strictJSON(asJSON, &p); err != nil {
+	if p, err = strictjson.Decode[job.Pipeline](asJSON, "the pipeline"); err != nil {
 		return p, usagef("%s: %v", path, err)
 	}
 	return p, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -202,7 +203,7 @@ func stepLine(name string, s job.RunStep) string {
 func (a *app) downloadOutputs(ctx context.Context, files producer.Files, run job.Run, dir string) error {
 	outputs := map[string]any{}
 	if len(run.Outputs) > 0 {
-		if err := strictJSON(run.Outputs, &outputs); err != nil {
+		if err := json.Unmarshal(run.Outputs, &outputs); err != nil {
 			return fmt.Errorf("read outputs of run %s: %w", plain(run.ID), err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/glovebox-run/glovebox/internal/policy"
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
@@ -98,7 +99,7 @@ func (a *app) tryPolicy(p policy.Policy, path string, s policy.Subject) (policyT
 	if err != nil {
 		return policyTest{}, err
 	}
-	if err := strictJSON(text, &s.Spec); err != nil {
+	if s.Spec, err = strictjson.Decode[job.Spec](text, "the job"); err != nil {
 		return policyTest{}, usagef("%s: %s", path, err)
 	}
 	if err := ownNames(&s.Spec); err != nil {

@@ -106,7 +106,7 @@ for what the session was given before. Ctrl-C interrupts it, and the session's s
 				e.Code = string(b)
 			}
 			if !utf8.ValidString(e.Code) {
-				return usagef("the code: %s, as a session's code has to be", errNotUTF8)
+				return usagef("the code is not UTF-8, as a session's code has to be")
 			}
 			return a.withFiles(cmd.Context(), &o, func(sessions *producer.Client, files []job.File) error {
 				e.Files = files

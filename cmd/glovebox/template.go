@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -51,8 +52,8 @@ program comes from a file of its own.`,
 			if err != nil {
 				return err
 			}
-			var r producer.TemplateRequest
-			if err := strictJSON(text, &r); err != nil {
+			r, err := strictjson.Decode[producer.TemplateRequest](text, "the template")
+			if err != nil {
 				return usagef("%s: %s", args[1], err)
 			}
 			if program != "" {
@@ -61,7 +62,7 @@ program comes from a file of its own.`,
 					return err
 				}
 				if !utf8.Valid(source) {
-					return usagef("--source %s: %s, as a template's source has to be", program, errNotUTF8)
+					return usagef("--source %s is not UTF-8, as a template's source has to be", program)
 				}
 				r.Spec.Source = string(source)
 			}
@@ -76,21 +77,6 @@ program comes from a file of its own.`,
 	}
 	cmd.Flags().StringVar(&program, "source", "", "take the program, spec.source, from `FILE`")
 	return cmd
-}
-
-// strictJSON decodes one object, all of whose fields are known.
-func strictJSON(text []byte, into any) error {
-	d, err := strictly(text)
-	if err != nil {
-		return err
-	}
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return errors.New("there is more than one JSON value")
-	}
-	return nil
 }
 
 func (a *app) templateListCommand() *cobra.Command {

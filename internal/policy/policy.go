@@ -1,16 +1,12 @@
 package policy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
-	yamlv3 "gopkg.in/yaml.v3"
-	"sigs.k8s.io/yaml"
-
 	"github.com/glovebox-run/glovebox/internal/expression"
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -52,27 +48,20 @@ func Rules(b []byte) ([]job.Rule, error) {
 	if len(b) > maxFile {
 		return nil, fmt.Errorf("the file has %d bytes, and up to %d are read", len(b), maxFile)
 	}
-	var file struct {
-		Policy *[]job.Rule `json:"policy"`
+	asJSON, err := strictjson.FromYAML(b, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("no list of rules under policy: %w", err)
 	}
-	if err := yaml.UnmarshalStrict(b, &file); err != nil {
+	file, err := strictjson.Decode[struct {
+		Policy *[]job.Rule `json:"policy"`
+	}](asJSON, "the file")
+	if err != nil {
 		return nil, fmt.Errorf("no list of rules under policy: %w", err)
 	}
 	if file.Policy == nil { // an empty file is a mistake more often than a wish
 		return nil, errors.New("no list of rules under policy: policy: [] is none")
 	}
-	d := yamlv3.NewDecoder(bytes.NewReader(b))
-	for documents := 0; ; documents++ {
-		var next any
-		switch err := d.Decode(&next); {
-		case errors.Is(err, io.EOF):
-			return *file.Policy, nil
-		case err != nil:
-			return nil, fmt.Errorf("no YAML: %w", err)
-		case documents > 0:
-			return nil, errors.New("there is more than one document: rules behind the first --- would be read by nobody")
-		}
-	}
+	return *file.Policy, nil
 }
 
 // ParseFile is [Parse] of the rules of a file.

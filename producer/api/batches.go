@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/glovebox-run/glovebox/internal/jobstream"
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -125,13 +125,14 @@ func batchItems(stream *jobstream.Reader, body *heldBody) iter.Seq2[direct.Batch
 }
 
 func decodeItem(text []byte) (job.Spec, job.Invalid, error) {
-	if !utf8.Valid(text) {
-		return job.Spec{}, job.Invalid{{Field: "body", Message: "is not UTF-8", Allowed: "UTF-8; other bytes go into files[].content_base64"}}, nil
+	spec, err := strictjson.Decode[job.Spec](text, "body")
+	var invalid job.Invalid
+	var malformed strictjson.Malformed
+	if errors.As(err, &malformed) {
+		invalid = job.Invalid{job.FieldError(malformed)}
 	}
-	spec, err := decodeValid[job.Spec](text)
-	var p problem
-	if errors.As(err, &p) && len(p.Errors) > 0 {
-		return job.Spec{}, p.Errors, nil
+	if invalid != nil || errors.As(err, &invalid) {
+		return job.Spec{}, invalid, nil
 	}
 	return spec, nil, err
 }

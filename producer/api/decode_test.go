@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -51,8 +52,8 @@ func TestDecodeStopsEarly(t *testing.T) {
 	body := `{"runtime":"python"` + strings.Repeat(`,"x":[{"y":1}]`, 200_000) + `}`
 	_, err := decode[job.Spec]("", []byte(body))
 	var p problem
-	if !errors.As(err, &p) || len(p.Errors) != maxFaults {
-		t.Errorf("got %v, want %d faults", err, maxFaults)
+	if !errors.As(err, &p) || len(p.Errors) != strictjson.MaxFaults {
+		t.Errorf("got %v, want %d faults", err, strictjson.MaxFaults)
 	}
 	b, err := json.Marshal(p)
 	if err != nil || len(b) > 32<<10 {
@@ -64,12 +65,12 @@ func TestDecodeStopsEarly(t *testing.T) {
 func TestDecodeBoundsEntries(t *testing.T) {
 	t.Parallel()
 	var env strings.Builder
-	for i := range maxEntries + 1 {
+	for i := range strictjson.MaxEntries + 1 {
 		fmt.Fprintf(&env, `,"A%d":""`, i)
 	}
 	for field, body := range map[string]string{
-		"args":  `{"args":["a"` + strings.Repeat(`,"a"`, maxEntries) + `]}`,
-		"files": `{"files":[null` + strings.Repeat(`,null`, maxEntries) + `]}`,
+		"args":  `{"args":["a"` + strings.Repeat(`,"a"`, strictjson.MaxEntries) + `]}`,
+		"files": `{"files":[null` + strings.Repeat(`,null`, strictjson.MaxEntries) + `]}`,
 		"env":   `{"env":{` + env.String()[1:] + `}}`,
 	} {
 		_, err := decode[job.Spec]("", []byte(body))

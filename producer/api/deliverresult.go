@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -43,7 +44,7 @@ func (a *API) writeResult(w http.ResponseWriter, r *http.Request, d direct.Deliv
 		switch {
 		case errors.As(err, &invalid):
 			p := jobProblem(http.StatusInternalServerError, job.CodeJobFailed, d.JobID, "the hook's job succeeded, but what it answers can't be sent")
-			p.Errors = invalid[:min(len(invalid), maxFaults)]
+			p.Errors = invalid[:min(len(invalid), strictjson.MaxFaults)]
 			a.writeError(w, r, p)
 		case err != nil:
 			a.writeError(w, r, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -152,9 +153,9 @@ func invalidProblem(fields job.Invalid) problem {
 	if len(fields) > 1 {
 		p.Detail = fmt.Sprintf("%d fields are wrong", len(fields))
 	}
-	p.Errors = fields[:min(len(fields), maxFaults)]
-	if len(fields) > maxFaults {
-		p.Detail += fmt.Sprintf("; the first %d are listed", maxFaults)
+	p.Errors = fields[:min(len(fields), strictjson.MaxFaults)]
+	if len(fields) > strictjson.MaxFaults {
+		p.Detail += fmt.Sprintf("; the first %d are listed", strictjson.MaxFaults)
 	}
 	return p
 }

@@ -1,17 +1,14 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"iter"
 	"net/http"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -129,15 +126,15 @@ func toolArguments(contentType string, body []byte) ([]byte, error) {
 	if err := checkMediaType(contentType); err != nil {
 		return nil, err
 	}
-	var request struct {
+	request, err := strictjson.Decode[struct {
 		Arguments json.RawMessage `json:"arguments"`
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	err := d.Decode(&request)
-	_, more := d.Token()
-	if err != nil || !errors.Is(more, io.EOF) || len(request.Arguments) == 0 || !utf8.Valid(body) {
-		return nil, bodyProblem("is not a call of a tool", `{"arguments": {…}} in UTF-8, with nothing else`)
+	}](body, "body")
+	if err != nil || len(request.Arguments) == 0 {
+		const what, want = "is not a call of a tool", `{"arguments": {…}} in UTF-8, with nothing else`
+		if err == nil {
+			return nil, bodyProblem(what, want)
+		}
+		return nil, bodyProblem(what+": "+err.Error(), want)
 	}
 	var quoted string
 	if json.Unmarshal(request.Arguments, &quoted) == nil {

@@ -38,11 +38,11 @@ func readFile() Tool {
 		Scopes:      []job.Scope{job.ScopeSubmit, job.ScopeRead},
 		Input:       fileInput(nil), textOnly: true,
 		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
-			var in struct {
+			in, err := decode[struct {
 				SessionID string `json:"session_id"`
 				Path      string `json:"path"`
-			}
-			if err := decode(arguments, &in); err != nil {
+			}](arguments)
+			if err != nil {
 				return Answer{}, err
 			}
 			if problem := job.CheckName(in.Path); problem != "" {
@@ -100,12 +100,12 @@ func writeFile() Tool {
 		Scopes:      []job.Scope{job.ScopeSubmit},
 		Input:       fileInput(map[string]any{"content": map[string]any{"type": "string", "description": "The file's whole text."}}, "content"), textOnly: true, destructive: true,
 		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
-			var in struct {
+			in, err := decode[struct {
 				SessionID string  `json:"session_id"`
 				Path      string  `json:"path"`
 				Content   *string `json:"content"`
-			}
-			if err := decode(arguments, &in); err != nil {
+			}](arguments)
+			if err != nil {
 				return Answer{}, err
 			}
 			if in.Content == nil {

@@ -25,11 +25,11 @@ func getJob() Tool {
 		Scopes:      []job.Scope{job.ScopeRead}, ReadOnly: true,
 		Input: input,
 		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
-			var in struct {
+			in, err := decode[struct {
 				JobID       string `json:"job_id"`
 				WaitSeconds int64  `json:"wait_seconds"`
-			}
-			if err := decode(arguments, &in); err != nil {
+			}](arguments)
+			if err != nil {
 				return Answer{}, err
 			}
 			if in.WaitSeconds < 0 {

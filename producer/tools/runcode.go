@@ -74,8 +74,8 @@ func runCode(languages []string) Tool {
 		Scopes: []job.Scope{job.ScopeSubmit, job.ScopeRead},
 		Input:  input,
 		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
-			var in runCodeArguments
-			if err := decode(arguments, &in); err != nil {
+			in, err := decode[runCodeArguments](arguments)
+			if err != nil {
 				return Answer{}, err
 			}
 			return run(ctx, c, in)

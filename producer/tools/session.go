@@ -149,7 +149,7 @@ func listSessions() Tool {
 		Scopes:      []job.Scope{job.ScopeRead}, ReadOnly: true,
 		Input: json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {}}`), textOnly: true,
 		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
-			if err := decode(arguments, &struct{}{}); err != nil {
+			if _, err := decode[struct{}](arguments); err != nil {
 				return Answer{}, err
 			}
 			var list []job.Session
@@ -209,10 +209,10 @@ func endSession() Tool {
 		Scopes:      []job.Scope{job.ScopeSubmit},
 		Input:       input, textOnly: true, destructive: true,
 		call: func(ctx context.Context, c Caller, arguments []byte) (Answer, error) {
-			var in struct {
+			in, err := decode[struct {
 				SessionID string `json:"session_id"`
-			}
-			if err := decode(arguments, &in); err != nil {
+			}](arguments)
+			if err != nil {
 				return Answer{}, err
 			}
 			x, err := c.Glovebox.EndSession(ctx, in.SessionID)

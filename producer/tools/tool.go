@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -125,23 +125,12 @@ func (c Caller) report(err error) {
 }
 
 // decode reads arguments. What is wrong with them is said in words that a model can mend them by.
-func decode(arguments []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(arguments))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" { // without the names of Go's types
-		err = fmt.Errorf("%s is a %s", wrong.Field, wrong.Value)
-	}
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is something behind the object")
-		}
-	}
+func decode[T any](arguments []byte) (T, error) {
+	in, err := strictjson.Decode[T](arguments, "arguments")
 	if err != nil {
-		return argumentError(fmt.Sprintf("arguments: %v; want a JSON object as the tool's schema says", err))
+		err = argumentError(err.Error())
 	}
-	return nil
+	return in, err
 }
 
 // argumentError says what is wrong with a call's arguments.

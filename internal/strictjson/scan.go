@@ -1,4 +1,4 @@
-package api
+package strictjson
 
 import (
 	"bytes"
@@ -91,8 +91,8 @@ func unquoted(token []byte) string {
 	return s
 }
 
-// loneSurrogate returns the first escape in well-formed JSON that is one half of a surrogate pair without the other, or nil.
-func loneSurrogate(text []byte) []byte {
+// LoneSurrogate returns the first escape in well-formed JSON that is one half of a surrogate pair without the other, or nil.
+func LoneSurrogate(text []byte) []byte {
 	const size = len(`\ud800`)
 	for {
 		at := bytes.IndexByte(text, '\\') // there are none outside of strings
