@@ -147,9 +147,20 @@ func TestJudge0Many(t *testing.T) {
 		Submissions []struct{ Token string }
 		Meta        map[string]any
 	}
-	w.expecting(t, http.MethodGet, "/judge0/submissions?page=10&per_page=100&fields=token", "", http.StatusOK, &page)
+	w.expecting(t, http.MethodGet, "/judge0/submissions?page=10&per_page=5000&fields=token", "", http.StatusOK, &page)
 	if len(page.Submissions) != 100 || page.Meta["total_count"] != float64(most) {
 		t.Errorf("the last page has %d submissions, %v", len(page.Submissions), page.Meta)
+	}
+	w.expecting(t, http.MethodGet, "/judge0/submissions?page=9223372036854775807&fields=token", "", http.StatusOK, &page)
+	if len(page.Submissions) != 0 || page.Meta["current_page"] != float64(1<<63) || page.Meta["next_page"] != nil {
+		t.Errorf("a page after the last has %d submissions, %v", len(page.Submissions), page.Meta)
+	}
+	w.expecting(t, http.MethodGet, "/judge0/submissions?page=1000&per_page=1&fields=token", "", http.StatusOK, &page)
+	if len(page.Submissions) != 1 {
+		t.Errorf("the last page of one each has %d submissions", len(page.Submissions))
+	}
+	for _, query := range []string{"page=0", "per_page=-1", "page=x"} {
+		w.expecting(t, http.MethodGet, "/judge0/submissions?"+query, "", http.StatusBadRequest, nil)
 	}
 	var workers []struct{ Size int }
 	w.expecting(t, http.MethodGet, "/judge0/workers", "", http.StatusOK, &workers)

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"unicode/utf8"
 
+	"github.com/glovebox-run/glovebox/internal/strictjson"
 	"github.com/glovebox-run/glovebox/producer"
 )
 
@@ -18,6 +20,21 @@ func (b BadRequest) Error() string { return string(b) }
 func CheckEntries(body []byte, most int) error {
 	if entries(body) > most {
 		return BadRequest(fmt.Sprintf("the body has too many entries: want up to %d", most))
+	}
+	return nil
+}
+
+// CheckText fails for a body that is not UTF-8, and for JSON with an escape that is half a character: a decoder has other characters in their
+// place, and another program would run than was sent.
+func CheckText(body []byte) error {
+	if !utf8.Valid(body) {
+		return BadRequest("the body is not UTF-8")
+	}
+	if !json.Valid(body) {
+		return nil // its reader says so
+	}
+	if escape := strictjson.LoneSurrogate(body); escape != nil {
+		return BadRequest(fmt.Sprintf("the body has %s, an escape that is half a character", escape))
 	}
 	return nil
 }
@@ -44,6 +61,17 @@ func entries(body []byte) int {
 func Text(v json.RawMessage) (s string, ok bool) {
 	ok = len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &s) == nil
 	return s, ok
+}
+
+// Scalar is the text of a string, a number, true or false; ok is false for all else.
+func Scalar(v json.RawMessage) (text string, ok bool) {
+	if len(v) == 0 || v[0] == '{' || v[0] == '[' || v[0] == 'n' { // null
+		return "", false
+	}
+	if v[0] != '"' {
+		return string(v), true
+	}
+	return Text(v)
 }
 
 // Write answers JSON.

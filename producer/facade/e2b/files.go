@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -30,8 +31,8 @@ func absolute(name string) (string, error) {
 	if len(name) > maxPath {
 		return "", facade.BadRequest(fmt.Sprintf("path has %d bytes: want up to %d", len(name), maxPath))
 	}
-	if strings.ContainsRune(name, 0) || name == "" {
-		return "", facade.BadRequest("path is missing, or has a NUL")
+	if strings.ContainsRune(name, 0) || name == "" || !utf8.ValidString(name) {
+		return "", facade.BadRequest("path is missing, has a NUL, or is not UTF-8")
 	}
 	if name == "~" || strings.HasPrefix(name, "~/") {
 		name = home + name[1:]

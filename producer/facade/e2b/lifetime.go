@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,17 +59,23 @@ func prolong(w http.ResponseWriter, r *http.Request, c *facade.Call, field strin
 	}
 	if err == nil && wanted(x, asked) {
 		c.Host.Note(id)
-		_, err = c.Client.ChangeSession(ctx, id, livesFor(x, asked))
-	}
-	switch {
-	case errors.Is(err, job.ErrSessionEnded):
-		err = statusError{http.StatusNotFound, fmt.Sprintf("sandbox %.100q not found", id)}
-	case err != nil:
-		err = inTheirWords(err)
+		_, err = changeLife(ctx, c, x, asked)
 	}
 	if err != nil {
 		fail(w, r, c, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// changeLife lets a sandbox live as many seconds from now. One that has ended meanwhile is not found.
+func changeLife(ctx context.Context, c *facade.Call, x job.Session, seconds int64) (job.Session, error) {
+	changed, err := c.Client.ChangeSession(ctx, x.ID, livesFor(x, seconds))
+	switch {
+	case errors.Is(err, job.ErrSessionEnded):
+		err = statusError{http.StatusNotFound, fmt.Sprintf("sandbox %.100q not found", x.ID)}
+	case err != nil:
+		err = inTheirWords(err)
+	}
+	return changed, err
 }

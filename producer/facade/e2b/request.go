@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -41,7 +42,7 @@ func parseRequest(body []byte) (request, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return request{}, nil
 	}
-	if err := facade.CheckEntries(body, maxEntries); err != nil {
+	if err := errors.Join(facade.CheckEntries(body, maxEntries), facade.CheckText(body)); err != nil {
 		return nil, err
 	}
 	var q request

@@ -36,7 +36,7 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}
-	for _, body := range []string{"[]", "null", "{", `{"a":1} x`, "\"s\""} {
+	for _, body := range []string{"[]", "null", "{", `{"a":1} x`, "\"s\"", `{"code":"\udc80"}`, "{\"code\":\"\xff\"}"} {
 		if _, err := parseRequest([]byte(body)); err == nil {
 			t.Errorf("%s: it is taken", body)
 		}
@@ -67,7 +67,7 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: got %s, %q, %v, want %q", name, got, own, err, want)
 		}
 	}
-	for _, name := range []string{"", "a\x00b"} {
+	for _, name := range []string{"", "a\x00b", "a\xff"} {
 		if _, err := absolute(name); err == nil {
 			t.Errorf("%q is taken", name)
 		}

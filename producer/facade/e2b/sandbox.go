@@ -181,8 +181,8 @@ func connectSandbox(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	most := int64(time.Until(x.CreatedAt.Add(job.MaxTTLSeconds*time.Second)).Seconds()) - 1
 	if wanted := min(timeout, most); wanted > left {
 		c.Host.Note(id)
-		if x, err = c.Client.ChangeSession(ctx, id, livesFor(x, wanted)); err != nil {
-			fail(w, r, c, inTheirWords(err))
+		if x, err = changeLife(ctx, c, x, wanted); err != nil {
+			fail(w, r, c, err)
 			return
 		}
 	}

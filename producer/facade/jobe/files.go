@@ -55,7 +55,7 @@ func readContents(body []byte, id string) ([]byte, error) {
 	var sent struct {
 		Contents *string `json:"file_contents"`
 	}
-	if json.Unmarshal(body, &sent) != nil || sent.Contents == nil {
+	if facade.CheckText(body) != nil || json.Unmarshal(body, &sent) != nil || sent.Contents == nil {
 		return nil, facade.BadRequest("put: missing file_contents parameter in post")
 	}
 	content, err := base64.StdEncoding.DecodeString(*sent.Contents)

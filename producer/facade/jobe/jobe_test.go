@@ -58,6 +58,10 @@ func TestReadRunSpecRefuses(t *testing.T) {
 		{"[]", "Non-JSON post data received"},
 		{"null", "Non-JSON post data received"},
 		{`{"run_spec":{"file_list":[` + strings.Repeat("1,", 5000) + `1]}}`, "the body has too many entries: want up to 4096"},
+		{`{"run_spec":{"sourcecode":"\udc80","language_id":"c"}}`, "Non-JSON post data received"},
+		{"{\"run_spec\":{\"sourcecode\":\"\xff\",\"language_id\":\"c\"}}", "Non-JSON post data received"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":7}}`, "Invalid file specifier: 7"},
+		{`{"run_spec":{"sourcecode":"","language_id":"c","file_list":{"0":["abcdefgh","../x"]}}}`, `Invalid file specifier: ["abcdefgh","../x"]`},
 		{"{}", "No run_spec attribute found in post data"},
 		{`{"run_spec":"x"}`, "No run_spec attribute found in post data"},
 		{`{"run_spec":{}}`, "run_spec is missing the required attribute 'sourcecode'"},
@@ -113,8 +117,8 @@ func TestReadRunSpec(t *testing.T) {
 			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 2048, OutputKB: 2048, Processes: 31, FileMB: 20, DiskMB: 64},
 		},
 		"of another type": {
-			`"language_id":"python3","sourcecode":"x","input":7,"file_list":{},"sourcefilename":[],"parameters":{"cputime":"x","memorylimit":{},"numprocs":null,"disklimit":"","streamsize":-1,"interpreterargs":"-c","runargs":[1]}`,
-			"prog.py", "prog", "{ " + strings.Replace(checkPython, "{file}", "'prog.py'", 1) + "\n}", "exec python3 -BE 'prog.py' ",
+			`"language_id":"python3","sourcecode":"x","input":7,"file_list":{},"sourcefilename":[],"parameters":{"cputime":"x","memorylimit":{},"numprocs":null,"disklimit":"","streamsize":-1,"interpreterargs":"-c","runargs":[1,"a",2.5,true,null]}`,
+			"prog.py", "prog", "{ " + strings.Replace(checkPython, "{file}", "'prog.py'", 1) + "\n}", "exec python3 -BE 'prog.py' 1 a 2.5 1 ",
 			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, AddressSpaceMB: 1000, OutputKB: 2048, Processes: 31, FileMB: 20, DiskMB: 64},
 		},
 		"java": {
@@ -150,6 +154,15 @@ func TestReadRunSpec(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestPHP: what PHP takes for a text or a list is one.
+func TestPHP(t *testing.T) {
+	t.Parallel()
+	s, err := readRunSpec([]byte(`{"run_spec":{"language_id":"python3","sourcecode":"x","input":7,"file_list":{"2":["ijklmnop","b"],"0":["abcdefgh","a"]}}}`), all)
+	if err != nil || s.input != "7" || len(s.files) != 2 || s.files[0] != (fileSpec{"abcdefgh", "a"}) || s.files[1].name != "b" {
+		t.Errorf("got %+v, %v", s, err)
 	}
 }
 

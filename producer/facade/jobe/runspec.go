@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +50,7 @@ func readRunSpec(body []byte, offered []offer) (runSpec, error) {
 		return s, err
 	}
 	var sent map[string]json.RawMessage
-	if json.Unmarshal(body, &sent) != nil || sent == nil {
+	if facade.CheckText(body) != nil || json.Unmarshal(body, &sent) != nil || sent == nil {
 		return s, facade.BadRequest("Non-JSON post data received")
 	}
 	var spec map[string]json.RawMessage
@@ -75,7 +77,7 @@ func readRunSpec(body []byte, offered []offer) (runSpec, error) {
 	if err := s.nameSource(spec["sourcefilename"], parameters["main_class"]); err != nil {
 		return s, err
 	}
-	s.input, _ = facade.Text(spec["input"])
+	s.input, _ = word(spec["input"])
 	err := s.readFiles(spec["file_list"])
 	return s, err
 }
@@ -122,8 +124,10 @@ func (s *runSpec) nameSource(name, class json.RawMessage) error {
 
 // readFiles reads pairs of id and name.
 func (s *runSpec) readFiles(sent json.RawMessage) error {
-	var specs []json.RawMessage
-	_ = json.Unmarshal(sent, &specs) // what is no list has no files
+	specs, ok := entries(sent)
+	if !ok {
+		return facade.BadRequest("Invalid file specifier: " + job.Clip(string(sent), 200))
+	}
 	if len(specs) > job.MaxFiles {
 		return facade.BadRequest(fmt.Sprintf("Invalid file specifier: there are %d; allowed: %d", len(specs), job.MaxFiles))
 	}
@@ -159,11 +163,44 @@ func positive(n, otherwise float64) float64 {
 	return otherwise
 }
 
-// list is a list of strings, or nil.
+// list is a list of words, or nil for anything else.
 func list(v json.RawMessage) *[]string {
-	var words []string
-	if json.Unmarshal(v, &words) != nil || words == nil {
+	var items []json.RawMessage
+	if json.Unmarshal(v, &items) != nil || items == nil {
 		return nil
 	}
+	words := make([]string, len(items))
+	for i, item := range items {
+		var ok bool
+		if words[i], ok = word(item); !ok {
+			return nil
+		}
+	}
 	return &words
+}
+
+// word is a text, or what PHP makes one of: a number as it is written, 1 for true, and nothing for false and null.
+func word(v json.RawMessage) (string, bool) {
+	switch string(v) {
+	case "true":
+		return "1", true
+	case "false", "null":
+		return "", true
+	}
+	return facade.Scalar(v)
+}
+
+// entries are those of a list or of an object, as which PHP writes a list with gaps; of nothing, none. ok is false for what is neither.
+func entries(v json.RawMessage) (list []json.RawMessage, ok bool) {
+	if len(v) == 0 || string(v) == "null" || json.Unmarshal(v, &list) == nil {
+		return list, true
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(v, &object) != nil {
+		return nil, false
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		list = append(list, object[key])
+	}
+	return list, true
 }

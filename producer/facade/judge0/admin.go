@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
@@ -71,35 +72,49 @@ func list(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
 		return
 	}
-	page, size := positive(query.Get("page"), 1), min(positive(query.Get("per_page"), defaultPage), maxPage)
+	var size int
+	page, err := positive(query, "page", 1)
+	if err == nil {
+		size, err = positive(query, "per_page", defaultPage)
+	}
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
+		return
+	}
+	size = min(size, maxPage)
 	all, err := submissions(r.Context(), c)
 	if err != nil {
 		fail(w, r, c, err)
 		return
 	}
 	meta := pageMeta{Current: page, Count: len(all), Pages: (len(all) + size - 1) / size}
-	if next := page + 1; next <= meta.Pages {
+	if page < meta.Pages {
+		next := page + 1
 		meta.Next = &next
 	}
 	if prev := page - 1; prev >= 1 {
 		meta.Prev = &prev
 	}
-	first := min((page-1)*size, len(all))
+	first := min(min(page-1, maxListed)*size, len(all)) // so many pages on there is nothing
 	var tokens []string
 	for _, e := range all[first:min(first+size, len(all))] {
 		token, _ := job.UUIDOf(e.id)
 		tokens = append(tokens, token)
 	}
-	several{tokens: tokens, view: v, notText: errNotText.Error(), meta: meta}.answer(w, r, c)
+	several{tokens: tokens, view: v, notText: errNotTexts, meta: meta}.answer(w, r, c)
 }
 
 // positive reads a number of pages or of what is on one.
-func positive(text string, otherwise int) int {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxListed {
-		return otherwise
+func positive(query url.Values, name string, otherwise int) (int, error) {
+	text := query.Get(name)
+	if text == "" {
+		return otherwise, nil
 	}
-	return n
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, facade.BadRequest("invalid " + name + ": " + job.Clip(text, 40))
+	}
+	return n, nil
 }
 
 // remove deletes a submission that has ended, and answers what it was.

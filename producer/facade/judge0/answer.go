@@ -76,6 +76,9 @@ func (v view) shows(names ...string) bool {
 // errNotText means that a text is not UTF-8, which JSON can't say.
 var errNotText = errors.New("some attributes for this submission cannot be converted to UTF-8, use base64_encoded=true query parameter")
 
+// errNotTexts is what is said of it for a list.
+const errNotTexts = "some attributes for one or more submissions cannot be converted to UTF-8, use base64_encoded=true query parameter"
+
 // text is a text as it is answered: null where it is empty.
 func (v view) text(b []byte) (any, error) {
 	switch {

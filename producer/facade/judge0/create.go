@@ -267,7 +267,7 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		Submissions []json.RawMessage `json:"submissions"`
 		Encoded     json.RawMessage   `json:"base64_encoded"`
 	}
-	if err := facade.CheckEntries(body, maxBodyEntries); err != nil {
+	if err := errors.Join(facade.CheckEntries(body, maxBodyEntries), facade.CheckText(body)); err != nil {
 		writeJSON(w, http.StatusBadRequest, faultOf(err.Error()))
 		return
 	}
@@ -284,7 +284,7 @@ func createBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		return
 	}
 	encoded := isTrue(r.URL.Query().Get("base64_encoded"))
-	if text, ok := scalar(batch.Encoded); ok {
+	if text, ok := facade.Scalar(batch.Encoded); ok {
 		encoded = isTrue(text)
 	}
 	// Many jobs take long to store, and what a body has while it is decoded all tenants have together. The tenant's own takes its place.

@@ -39,11 +39,15 @@ func waiting(j producer.Job, begun bool) outcome {
 // judge translates a result, without its streams: what a program printed is compared as it is read.
 func (s *submission) judge(ctx context.Context, c *facade.Call, r job.Result) (outcome, error) {
 	o := outcome{created: r.Timing.CreatedAt, finished: r.Timing.FinishedAt, compilerOutput: []byte(facade.CompileOutput(r))}
-	switch r.Status {
-	case job.CompileFailed:
+	neverRan := r.Status == job.Failed && r.ExitCode == nil && r.Signal == "" && r.Error != nil // a file of it is gone, say
+	switch {
+	case r.Status == job.CompileFailed:
 		o.status = compilationError
+		if r.Compile != nil && facade.CompileOutput(r) != r.Compile.Output { // its time was up
+			o.compilerOutput = []byte("Compilation time limit exceeded.")
+		}
 		return o, nil
-	case job.Canceled, job.InternalError:
+	case r.Status == job.Canceled, r.Status == job.InternalError, neverRan:
 		o.status, o.message = internalError, "canceled"
 		if r.Error != nil {
 			o.message = r.Error.Message

@@ -50,7 +50,7 @@ func queryParams(values url.Values) params {
 
 // jsonParams reads an object.
 func jsonParams(body []byte) (params, error) {
-	if err := facade.CheckEntries(body, maxBodyEntries); err != nil {
+	if err := errors.Join(facade.CheckEntries(body, maxBodyEntries), facade.CheckText(body)); err != nil {
 		return nil, err
 	}
 	var object map[string]json.RawMessage
@@ -59,22 +59,11 @@ func jsonParams(body []byte) (params, error) {
 	}
 	p := params{}
 	for name, raw := range object {
-		if text, ok := scalar(raw); ok {
+		if text, ok := facade.Scalar(raw); ok {
 			p[name] = text
 		}
 	}
 	return p, nil
-}
-
-// scalar is the text of a string, a number, true or false; ok is false for all else.
-func scalar(raw json.RawMessage) (text string, ok bool) {
-	if len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n' { // null
-		return "", false
-	}
-	if raw[0] != '"' {
-		return string(raw), true
-	}
-	return facade.Text(raw)
 }
 
 // number returns a number, and whether the text is one.

@@ -59,7 +59,7 @@ func showBatch(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	}
 	several{
 		tokens: tokens, view: v, hold: pollHold, nulls: true,
-		notText: strings.Replace(errNotText.Error(), "this submission", "one or more submissions", 1),
+		notText: errNotTexts,
 	}.answer(w, r, c)
 }
 

@@ -150,6 +150,7 @@ func TestDecide(t *testing.T) {
 		"out of memory, by itself":             {job.Result{Status: job.OutOfMemory, ExitCode: code(1)}, runtimeNZEC, "Exited with error status 1"},
 		"out of memory, killed":                {job.Result{Status: job.OutOfMemory, ExitCode: code(137), Signal: "SIGKILL"}, runtimeOther, "Caught fatal signal 9"},
 		"internal error":                       {job.Result{Status: job.InternalError, Error: &job.Error{Message: "no disk"}}, internalError, "no disk"},
+		"never ran":                            {job.Result{Status: job.Failed, Error: &job.Error{Message: "an input is gone"}}, internalError, "an input is gone"},
 		"canceled":                             {job.Result{Status: job.Canceled}, internalError, "canceled"},
 		"file size":                            {job.Result{Status: job.Failed, ExitCode: code(153), Signal: "SIGXFSZ"}, runtimeSIGXFSZ, "Caught fatal signal 25"},
 	} {
@@ -158,6 +159,34 @@ func TestDecide(t *testing.T) {
 		if err != nil || o.status != tt.status || o.message != tt.message {
 			t.Errorf("%s: got %d %q, %v, want %d %q", name, o.status, o.message, err, tt.status, tt.message)
 		}
+	}
+}
+
+// TestCompileTimeIsUp: a compile step whose time is up says so, in the words of the original.
+func TestCompileTimeIsUp(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		"main.cpp:1: error\n":                          "main.cpp:1: error\n",
+		"Compilation timed out\n":                      "Compilation time limit exceeded.",
+		"main.cpp:1: warning\nCompilation timed out\n": "Compilation time limit exceeded.",
+	} {
+		r := job.Result{Status: job.CompileFailed, Compile: &job.Compile{Output: output}}
+		if o, err := (&submission{}).judge(t.Context(), &facade.Call{}, r); err != nil || o.status != compilationError || string(o.compilerOutput) != want {
+			t.Errorf("%q: got %d %q, %v", output, o.status, o.compilerOutput, err)
+		}
+	}
+}
+
+// TestHalfCharacters: what is no text is refused, and not run as another program.
+func TestHalfCharacters(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{"language_id":71,"source_code":"print('\udc80')"}`, "{\"stdin\":\"\xff\"}"} {
+		if p, err := jsonParams([]byte(body)); err == nil {
+			t.Errorf("%s: got %v", body, p)
+		}
+	}
+	if p, err := jsonParams([]byte(`{"stdin":"\ud83d\ude00\\ud800"}`)); err != nil || p["stdin"] != "😀\\ud800" {
+		t.Errorf("got %q, %v", p, err)
 	}
 }
 

@@ -47,10 +47,10 @@ func TestReadRequest(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", tt.body, err, tt.want)
 		}
 	}
-	r, err := readRequest([]byte(`{"language":"c","version":"*","nobody":["knows"],"files":[{"content":"eA","encoding":"base64"},{"name":"a.c","content":"y","encoding":"latin9"}],
+	r, err := readRequest([]byte(`{"language":"c","version":"*","nobody":["knows"],"files":[{"content":"eA","encoding":"base64"},{"name":"./src//a.c","content":"y","encoding":"latin9"}],
 		"args":["a",1],"stdin":null,"run_timeout":-1,"compile_timeout":0,"run_memory_limit":1048577}`))
 	want := request{
-		language: "c", version: "*", files: []file{{"", []byte("x"), false}, {"a.c", []byte("y"), true}},
+		language: "c", version: "*", files: []file{{"", []byte("x"), false}, {"src/a.c", []byte("y"), true}},
 		args: []string{"a", "1"}, limits: map[string]float64{"run_memory_limit": 1048577},
 	}
 	if d := cmp.Diff(want, r, cmp.AllowUnexported(request{}, file{})); err != nil || d != "" {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/glovebox-run/glovebox/producer/facade"
@@ -104,6 +105,9 @@ func readFiles(sent json.RawMessage) ([]file, error) {
 			return nil, facade.BadRequest(fmt.Sprintf("files[%d].content is not %s", i, encoding))
 		}
 		name, _ := facade.Text(fields["name"]) // without one it is named by its place
+		if name != "" && !strings.HasSuffix(name, "/") {
+			name = path.Clean(name) // ./main.py
+		}
 		files[i] = file{name, decoded, encoding != "base64" && encoding != "hex"}
 	}
 	return files, nil
