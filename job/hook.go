@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ const (
 	MaxHooks = 100
 	// MaxHookBody is how large a request to a hook may be, bytes.
 	MaxHookBody = 1 << 20
+	// MaxHookBytes bounds a hook's settings, as JSON.
+	MaxHookBytes = 32 << 10
 	// MaxHookSecrets is how many secrets of a hook are good at once.
 	MaxHookSecrets = 2
 	// HookMemory is how long a hook knows a delivery again: Stripe and Standard Webhooks retry for days.
@@ -27,6 +30,9 @@ const (
 const (
 	HookKey     = "glovebox.hook"     // the hook's id
 	DeliveryKey = "glovebox.delivery" // what its sender calls the delivery, if anything
+
+	// MaxDeliveryName is how many bytes of what a sender calls a delivery are kept.
+	MaxDeliveryName = 255
 )
 
 // Senders whose signatures hooks know.
@@ -168,8 +174,10 @@ func (h HookSettings) Check() error {
 			add("body", clip(h.Body), problem, "stdin, or a file's name such as event.json")
 		}
 	}
-	if h.URL != "" && (h.Sender != SenderTwilio || len(h.URL) > MaxURLBytes) {
-		add("url", clip(h.URL), "is for sender twilio", fmt.Sprintf("nothing, or up to %d bytes", MaxURLBytes))
+	if u, err := url.Parse(h.URL); h.URL != "" && h.Sender != SenderTwilio {
+		add("url", clip(h.URL), "is for sender twilio", "nothing")
+	} else if h.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || len(h.URL) > MaxURLBytes) {
+		add("url", clip(h.URL), "is no URL to which Twilio posts", fmt.Sprintf("https://HOST/v1/hooks/ID, as it is configured there, up to %d bytes", MaxURLBytes))
 	}
 	if _, ok := SNSHost(h.TopicARN); ok != (h.Sender == SenderSNS) || h.TopicARN != "" && !ok {
 		add("topic_arn", clip(h.TopicARN), "does not fit the sender", "with sender sns a standard topic such as arn:aws:sns:eu-central-1:123456789012:uploads, else nothing")
@@ -184,6 +192,9 @@ func (h HookSettings) Check() error {
 				add("from."+clip(name), clip(pointer), "points at nothing of a request", "/"+strings.Join(hookRoots, ", /")+", and below: /body/ref")
 			}
 		}
+	}
+	if b, err := Marshal(h); err != nil || len(b) > MaxHookBytes {
+		add("from", fmt.Sprintf("%d bytes with the other settings", len(b)), "is too large", fmt.Sprintf("up to %d bytes", MaxHookBytes))
 	}
 	if len(errs) == 0 {
 		return nil

@@ -345,9 +345,9 @@ started, which one before did for a duplicate, or why it was refused.`,
 					return a.printJSON(producer.HookDeliveryList{Deliveries: list})
 				}
 				w := a.table()
-				fmt.Fprintln(w, "AT\tOUTCOME\tDELIVERY\tJOB OR REASON")
+				fmt.Fprintln(w, "AT\tOUTCOME\tDELIVERY\tJOB, RUN OR REASON")
 				for _, d := range list {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.At.Local().Format(time.DateTime), plain(d.Outcome), plain(d.Delivery), plain(d.Job+d.Reason))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.At.Local().Format(time.DateTime), plain(d.Outcome), plain(d.Delivery), plain(d.Job+d.Run+d.Reason))
 				}
 				return w.Flush()
 			})

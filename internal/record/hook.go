@@ -31,6 +31,9 @@ type Hook struct {
 	stored string // what Redis has
 }
 
+// Stored is how many bytes Redis has of a hook that was read.
+func (h Hook) Stored() int { return len(h.stored) }
+
 // HookSecret is a secret of a hook, sealed.
 type HookSecret struct {
 	Key     string    `json:"key"` // id of what it is sealed to

@@ -44,8 +44,12 @@ func (s *Store) SetTemplate(ctx context.Context, tenant string, t job.Template) 
 		return t, fmt.Errorf("encode template: %w", err)
 	}
 	if len(b) > job.MaxTemplateBytes {
+		field := "spec"
+		if t.Pipeline != nil {
+			field = "pipeline"
+		}
 		return t, job.Invalid{{
-			Field: "spec", Value: fmt.Sprintf("%d bytes with params, as JSON", len(b)), Message: "is too large",
+			Field: field, Value: fmt.Sprintf("%d bytes with params, as JSON", len(b)), Message: "is too large",
 			Allowed: fmt.Sprintf("up to %d bytes; larger files are uploaded (files[].upload)", job.MaxTemplateBytes),
 		}}
 	}

@@ -37,16 +37,18 @@ func (t Timetable) After(at time.Time) time.Time {
 	return next
 }
 
-// At is when the fire for that time is due: later by a jitter that is the same in every process, and no later than
-// the fire after it, so that each is due in its turn.
+// At is when the fire for that time is due: later by a jitter that is the same in every process, no later than
+// the fire after it, so that each is due in its turn, and before the schedule's end.
 func (t Timetable) At(fire time.Time) time.Time {
 	if fire.IsZero() || t.settings.JitterSeconds == 0 {
 		return fire
 	}
 	sum := sha256.Sum256([]byte("jitter\n" + t.seed + "\n" + strconv.FormatInt(fire.Unix(), 10)))
 	most := uint64(t.settings.JitterSeconds) * 1000
-	if gap := t.cron.Next(fire).Sub(fire); gap > 0 {
-		most = min(most, uint64(gap.Milliseconds())) //nolint:gosec // it is above 0
+	for _, later := range []time.Time{t.cron.Next(fire), t.settings.EndsAt} {
+		if gap := later.Sub(fire).Milliseconds(); gap > 0 {
+			most = min(most, uint64(gap)) //nolint:gosec // it is above 0
+		}
 	}
 	return fire.Add(time.Duration(binary.BigEndian.Uint64(sum[:8])%most) * time.Millisecond)
 }

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func TestBounds(t *testing.T) {
 	}
 	late, seen := table.At(first).Sub(first), map[time.Duration]bool{}
 	for n := range 100 {
-		fire := first.Add(time.Duration(n) * time.Hour)
+		fire := first.Add(time.Duration(n-100) * time.Hour)
 		j := table.At(fire).Sub(fire)
 		if j < 0 || j >= 10*time.Minute {
 			t.Errorf("got a jitter of %s", j)
@@ -83,6 +84,21 @@ func TestBounds(t *testing.T) {
 	}
 	if again := table.At(first).Sub(first); again != late || len(seen) < 90 {
 		t.Errorf("got %s and %s, and %d jitters of 100 fires", late, again, len(seen))
+	}
+}
+
+// A schedule does not fire once it has ended, be its jitter longer than what is left.
+func TestJitterBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	ends := time.Date(2027, 6, 1, 12, 0, 0, 0, time.UTC)
+	for seed := range 50 {
+		table, err := New(job.ScheduleSettings{Cron: "59 11 * * *", EndsAt: ends, JitterSeconds: 3600}, strconv.Itoa(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := table.At(ends.Add(-time.Minute)); !at.Before(ends) {
+			t.Errorf("seed %d: due at %s", seed, at)
+		}
 	}
 }
 

@@ -47,8 +47,8 @@ func Check(spec job.TemplateSpec, schema *Schema) (job.Spec, error) {
 	if sample.Metadata == nil {
 		sample.Metadata = map[string]string{}
 	}
-	for _, key := range []string{job.TemplateKey, job.HookKey, job.DeliveryKey} { // what a run by a hook adds
-		sample.Metadata[key] = "0"
+	for key, most := range map[string]int{job.TemplateKey: 90, job.HookKey: 80, job.DeliveryKey: job.MaxDeliveryName} { // what a run by a hook adds
+		sample.Metadata[key] = strings.Repeat("0", most)
 	}
 	return sample, err
 }

@@ -148,6 +148,19 @@ func (s *Schema) Has(name string) bool {
 	return ok
 }
 
+// takes reports whether a run may have a parameter of that name, be it that the schema allows others than it names.
+func (s *Schema) takes(name string) bool {
+	_, byPattern := s.document["patternProperties"]
+	return s.Has(name) || s.document["additionalProperties"] != false || byPattern
+}
+
+// of is the schema of a parameter; nil: it has none, or one that is true or false.
+func (s *Schema) of(name string) map[string]any {
+	properties, _ := s.document["properties"].(map[string]any)
+	of, _ := properties[name].(map[string]any)
+	return of
+}
+
 // Names are those of the parameters, sorted.
 func (s *Schema) Names() []string {
 	properties, _ := s.document["properties"].(map[string]any)
@@ -157,6 +170,29 @@ func (s *Schema) Names() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Missing finds what the schema requires, has no default for, and isn't among these names: a run without would be refused.
+func (s *Schema) Missing(names []string) (invalid job.Invalid) {
+	required, _ := s.document["required"].([]any)
+	for _, r := range required {
+		name, _ := r.(string)
+		if _, ok := s.of(name)["default"]; !ok && !slices.Contains(names, name) && len(invalid) < maxFaults {
+			invalid = append(invalid, job.FieldError{Field: "from." + job.Clip(name, 64), Message: "is missing: the template's schema requires it", Allowed: "where it is from; or a default in the schema"})
+		}
+	}
+	return invalid
+}
+
+// Unknown finds those of these names that no parameter of a run can have.
+func (s *Schema) Unknown(names []string) (invalid job.Invalid) {
+	known := job.Clip(strings.Join(s.Names(), ", "), 200)
+	for _, name := range names {
+		if !s.takes(name) && len(invalid) < maxFaults {
+			invalid = append(invalid, job.FieldError{Field: "from." + job.Clip(name, 64), Message: "is no parameter of the template", Allowed: cmp.Or(known, "nothing: it has none")})
+		}
+	}
+	return invalid
 }
 
 // Params decodes parameters, gives those that are left out their defaults, and checks all. It fails with

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -128,9 +130,16 @@ func TestSampleHasWhatRunsAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	sample, err := templates.Check(decode[job.TemplateSpec](t, `{"runtime":"python","source":"x","metadata":{"mine":"1"}}`), schema)
-	want := map[string]string{"mine": "1", job.TemplateKey: "0", job.HookKey: "0", job.DeliveryKey: "0"}
-	if diff := cmp.Diff(want, sample.Metadata); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+	if err != nil || len(sample.Metadata) != 4 || sample.Metadata["mine"] != "1" {
+		t.Errorf("got %v, %v", sample.Metadata, err)
+	}
+	for key, longest := range map[string]string{
+		job.TemplateKey: strings.Repeat("a", 64) + "@" + strconv.FormatInt(math.MaxInt64, 10), job.HookKey: job.NewHookID(strings.Repeat("a", 32)),
+		job.DeliveryKey: strings.Repeat("a", job.MaxDeliveryName),
+	} {
+		if got := len(sample.Metadata[key]); got < len(longest) {
+			t.Errorf("%s: got room for %d bytes, want %d", key, got, len(longest))
+		}
 	}
 }
 
@@ -284,6 +293,32 @@ func TestCheckRefuses(t *testing.T) {
 	// A value that is not there is told, not left out: what follows it would move up.
 	if _, err := templates.Fill(job.Template{Spec: decode[job.TemplateSpec](t, `{"args":[{"from":"/params/when"},"x"]}`)}, map[string]any{}); err == nil || !strings.Contains(err.Error(), "params.when: is missing") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNames: a name that the schema knows none by, and a lack of what it requires, would have runs refused.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ schema, names, want string }{
+		{`{"type":"object","required":["a"],"properties":{"a":{}}}`, "a", ""},
+		{`{"type":"object","required":["a"],"properties":{"a":{}}}`, "b", "from.a: is missing"},
+		{`{"type":"object","required":["a"],"properties":{"a":{"default":1}}}`, "", ""},
+		{`{"type":"object","required":["a"]}`, "", "from.a: is missing"},
+		{`{"type":"object","properties":{"a":{}}}`, "b", ""}, // any others are allowed
+		{`{"type":"object","additionalProperties":false,"properties":{"a":{}}}`, "b a", "from.b: is no parameter of the template; allowed: a"},
+		{`{"type":"object","additionalProperties":false,"patternProperties":{"^b":{}}}`, "b", ""},
+		{``, "b", "from.b: is no parameter of the template; allowed: nothing: it has none"},
+		{``, "", ""},
+	} {
+		schema, err := templates.Parse(json.RawMessage(c.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := strings.Fields(c.names)
+		got := append(schema.Missing(names), schema.Unknown(names)...).Error()
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s, %q: got %q, want %q", c.schema, c.names, got, c.want)
+		}
 	}
 }
 

@@ -141,32 +141,33 @@ func TestHookSettings(t *testing.T) {
 		t.Errorf("got secret %q, want one that is made", made.Secret)
 	}
 	for want, settings := range map[string]string{
-		"template":          `{"template":"none","sender":"github"}`,
-		"sender":            `{"template":"report","sender":"myspace"}`,
-		"secret":            `{"template":"report","sender":"stripe"}`,
-		`"field":"secret"`:  `{"template":"report","sender":"github","secret":"short"}`,
-		"64 hex digits":     `{"template":"report","sender":"discord","secret":"not a public key"}`,
-		"whsec_":            `{"template":"report","sender":"standard-webhooks","secret":"not of that form"}`,
-		"scheme":            `{"template":"report","sender":"hmac","secret":"12345678"}`,
-		"scheme.content":    `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"nothing"}}`,
-		"scheme.timestamp":  `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"{body}","timestamp":"X-T"}}`,
-		"scheme.id":         `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"{id}{body}"}}`,
-		`"field":"answer"`:  `{"template":"report","sender":"github","answer":"whenever"}`,
-		"answer_seconds":    `{"template":"report","sender":"github","answer":"result","answer_seconds":61}`,
-		"content_type":      `{"template":"report","sender":"github","answer":"result","content_type":"text/html"}`,
-		"with answer":       `{"template":"report","sender":"github","content_type":"application/json"}`,
-		"from.ref":          `{"template":"report","sender":"github","from":{"ref":"/secret"}}`,
-		`"field":"body"`:    `{"template":"report","sender":"github","body":"../x"}`,
-		"becomes main.py":   `{"template":"report","sender":"github","body":"main.py"}`,
-		"from.event":        `{"template":"report","sender":"github","from":{"event":"/body/a~2b"}}`,
-		`"field":"url"`:     `{"template":"report","sender":"github","url":"https://x"}`,
-		"not a known field": `{"template":"report","sender":"github","more":1}`,
+		"template":           `{"template":"none","sender":"github"}`,
+		"sender":             `{"template":"report","sender":"myspace"}`,
+		"secret":             `{"template":"report","sender":"stripe","from":{"ref":"/body/ref"}}`,
+		`"field":"secret"`:   `{"template":"report","sender":"github","secret":"short","from":{"ref":"/body/ref"}}`,
+		"64 hex digits":      `{"template":"report","sender":"discord","secret":"not a public key","from":{"ref":"/body/ref"}}`,
+		"whsec_":             `{"template":"report","sender":"standard-webhooks","secret":"not of that form","from":{"ref":"/body/ref"}}`,
+		"scheme":             `{"template":"report","sender":"hmac","secret":"12345678"}`,
+		"scheme.content":     `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"nothing"}}`,
+		"scheme.timestamp":   `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"{body}","timestamp":"X-T"}}`,
+		"scheme.id":          `{"template":"report","sender":"hmac","secret":"12345678","scheme":{"signature":"X","encoding":"hex","content":"{id}{body}"}}`,
+		`"field":"answer"`:   `{"template":"report","sender":"github","answer":"whenever"}`,
+		"answer_seconds":     `{"template":"report","sender":"github","answer":"result","answer_seconds":61}`,
+		"content_type":       `{"template":"report","sender":"github","answer":"result","content_type":"text/html"}`,
+		"with answer":        `{"template":"report","sender":"github","content_type":"application/json"}`,
+		"from.ref":           `{"template":"report","sender":"github","from":{"ref":"/secret"}}`,
+		`"field":"body"`:     `{"template":"report","sender":"github","body":"../x"}`,
+		"becomes main.py":    `{"template":"report","sender":"github","body":"main.py"}`,
+		"schema requires it": `{"template":"report","sender":"github","from":{"event":"/body/x"}}`,
+		"from.event":         `{"template":"report","sender":"github","from":{"event":"/body/a~2b"}}`,
+		`"field":"url"`:      `{"template":"report","sender":"github","url":"https://x"}`,
+		"not a known field":  `{"template":"report","sender":"github","more":1}`,
 	} {
 		if a := w.do(t, "POST", "/v1/hooks", strings.NewReader(settings)); a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), want) {
 			t.Errorf("%s: got %d %s, want %s to be wrong", settings, a.status, a.body, want)
 		}
 	}
-	if a := w.do(t, "PUT", made.Path, strings.NewReader(`{"template":"report","sender":"github"}`)); a.status != http.StatusUnprocessableEntity {
+	if a := w.do(t, "PUT", made.Path, strings.NewReader(`{"template":"report","sender":"github","from":{"ref":"/body/ref"}}`)); a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), "can't change") {
 		t.Errorf("another sender: got %d %s", a.status, a.body)
 	}
 	if a := w.do(t, "OPTIONS", made.Path, http.NoBody, "WebHook-Request-Origin: events.example"); a.status != http.StatusOK || a.header.Get("WebHook-Allowed-Origin") != "events.example" {
@@ -176,4 +177,11 @@ func TestHookSettings(t *testing.T) {
 		w.hookOf(t, http.StatusCreated)
 	}
 	w.hookOf(t, http.StatusConflict)
+
+	// What starts nothing may be stopped all the same.
+	w.do(t, "DELETE", "/v1/templates/report", http.NoBody)
+	const paused = `{"template":"report","sender":"standard-webhooks","from":{"ref":"/body/ref","event":"/headers/x-github-event"},"paused":true}`
+	if a := w.do(t, "PUT", made.Path, strings.NewReader(paused)); a.status != http.StatusOK {
+		t.Errorf("pause, without the template: got %d %s", a.status, a.body)
+	}
 }

@@ -44,6 +44,7 @@ func TestRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Runtimes(t)
+	w.expecting(t, "PUT", "/v1/templates/takes", `{"params":{"type":"object","required":["ref"]},"spec":{"runtime":"python","source":"1"}}`, http.StatusOK, nil)
 	for body, field := range map[string]string{
 		`{}`: "pipeline",
 		`{"template":"t","pipeline":` + twoSteps + `}`:                                                         "template",
@@ -53,6 +54,7 @@ func TestRuns(t *testing.T) {
 		`{"pipeline":{"steps":{"a":{"runtime":"cobol","source":"1"}}}}`:                                        "steps.a.runtime",
 		`{"pipeline":{"steps":{"a":{"runtime":"python","source":"1","needs":["b"]}}}}`:                         "steps.a.needs[0]",
 		`{"pipeline":{"steps":{"a":{"runtime":"python","source":"1","when":"1 +"}}}}`:                          "steps.a.when",
+		`{"pipeline":{"steps":{"a":{"template":"takes","from":{"b":"1"}}}}}`:                                   "steps.a.from.ref",
 		`{"pipeline":{"steps":{"a":{"template":"nowhere"}}}}`:                                                  "steps.a.template",
 		`{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}},"callback":{"url":"ftp://x"}}}`:          "callback.url",
 		`{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}},"outputs":{"../x":{"from":"/params"}}}}`: "outputs.../x",

@@ -84,6 +84,7 @@ func TestSchedules(t *testing.T) {
 	if len(fires.Fires) != 3 {
 		t.Errorf("got fires %+v, want each run once", fires)
 	}
+	expect("PUT", "/v1/templates/steps", `{"pipeline":{"steps":{"a":{"runtime":"python","source":"1"}}}}`, http.StatusOK, nil)
 	for _, c := range []struct{ body, field string }{
 		{`{"template":"none","cron":"@daily"}`, "template"},
 		{`{"template":"Bad name","cron":"@daily"}`, "template"},
@@ -100,6 +101,8 @@ func TestSchedules(t *testing.T) {
 		{`{"template":"report","cron":"@daily","params":{"n":"text"}}`, "params.n"},
 		{`{"template":"report","cron":"@daily","from":{"until":"/body"}}`, "from.until"},
 		{`{"template":"report","cron":"@daily","metadata":{"glovebox.fire":"x"}}`, "metadata.glovebox.fire"},
+		{`{"template":"report","cron":"@daily","from":{"until":"/schedule"},"metadata":{"":"x"}}`, "metadata"},
+		{`{"template":"steps","cron":"@daily","metadata":{"":"x"}}`, "metadata"},
 		{`{"template":"report","cron":"@daily","from":{"until":"/schedule"},"callback":{"url":"ftp://example.com"}}`, "callback.url"},
 	} {
 		a := w.do(t, "PUT", "/v1/schedules/bad", strings.NewReader(c.body))

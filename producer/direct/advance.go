@@ -87,7 +87,7 @@ func (c *Client) advanceWithin(ctx context.Context, memory Memory, id string, no
 	held := &reservation{Memory: memory}
 	defer func() { held.keep(0) }()
 	var failed error
-	for range stepsAtOnce {
+	for range job.MaxSteps + stepsAtOnce { // each look decides about steps whose needs had ended before it: of a chain one
 		held.keep(0)
 		r, err := c.takeRun(ctx, held, id)
 		if err != nil {

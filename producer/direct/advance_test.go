@@ -322,3 +322,30 @@ func TestStartRunRefuses(t *testing.T) {
 		t.Errorf("cancel another tenant's run: got %v, want job.ErrNotFound", err)
 	}
 }
+
+// TestAdvanceChain: all that follows of a step's failure is decided at once, were it a chain of as many steps as there may be.
+func TestAdvanceChain(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	p := job.Pipeline{Steps: map[string]job.Step{"s0": source()}}
+	for n := 1; n < job.MaxSteps; n++ {
+		p.Steps[fmt.Sprintf("s%d", n)] = source(fmt.Sprintf("s%d", n-1))
+	}
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	advance := func() {
+		t.Helper()
+		if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advance()
+	worked(t, w.Records, run.ID, func(string, int, int) job.Status { return job.Failed })
+	advance()
+	if r, err := w.Records.GetRun(t.Context(), run.ID); err != nil || r.State != job.Failed {
+		t.Errorf("got %s, %v, want it to have failed after one look", r.State, err)
+	}
+}

@@ -128,7 +128,7 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 	if err != nil {
 		return Delivered{}, err
 	}
-	note := job.HookDelivery{At: k.now.UTC().Truncate(time.Millisecond), Outcome: job.DeliveryStarted, Delivery: job.Clip(k.delivery.ID, 255)}
+	note := job.HookDelivery{At: k.now.UTC().Truncate(time.Millisecond), Outcome: job.DeliveryStarted, Delivery: job.Clip(k.delivery.ID, job.MaxDeliveryName)}
 	if note.Job = claimed.Job; isRun(claimed.Job) {
 		note.Job, note.Run = "", claimed.Job
 	}
@@ -144,7 +144,7 @@ func (k *Knock) Deliver(ctx context.Context) (Delivered, error) {
 		note.Outcome, note.Job, note.Run, note.Reason = job.DeliveryRefused, "", "", job.Clip(reason(err), 500)
 	}
 	// The job is there, or not: a note that fails must not hide which. Without it, the same delivery
-	// finds the same job by its id, as long as that is kept.
+	// finds the same job by its id, as long as that is kept, and by its key for a day.
 	if noteErr := c.records.SettleDelivery(context.WithoutCancel(ctx), c.tenant, k.hook.ID, note, err == nil, names); noteErr != nil {
 		c.log.WarnContext(ctx, "delivery to hook not noted", "hook_id", k.hook.ID, "job_id", claimed.Job, "error", noteErr)
 	}
@@ -229,8 +229,27 @@ func (k *Knock) start(ctx context.Context, claimed record.Claimed) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.acceptFilled(ctx, record.NewJob{ID: claimed.Job}, spec)
-	if errors.Is(err, record.ErrExists) {
+	n := record.NewJob{ID: claimed.Job}
+	if n.Key = k.key(claimed.Job); n.Key != "" {
+		n.RequestHash = record.HashRequest([]byte(n.ID))
+	}
+	_, err = c.acceptFilled(ctx, n, spec)
+	return unlessStarted(err)
+}
+
+// key is the idempotency key of what the delivery starts, or "" where nobody could know the delivery again. It knows for a day what was
+// started, should this process die before the delivery is settled, and the job be purged then.
+func (k *Knock) key(id string) string {
+	if len(k.delivery.Keys) == 0 {
+		return ""
+	}
+	return "hook:" + id
+}
+
+// unlessStarted is the error of a start, or nil where it was started before, be it gone by now.
+func unlessStarted(err error) error {
+	var gone *job.GoneError
+	if errors.Is(err, record.ErrExists) || errors.As(err, &gone) {
 		return nil
 	}
 	return err
@@ -258,8 +277,8 @@ func (k *Knock) startRun(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.client.openRun(ctx, record.NewRun{ID: id, Template: k.template.Ref(), Metadata: k.metadata(map[string]string{})}, k.template.Steps(), params)
-	return err
+	_, err = k.client.openRun(ctx, record.NewRun{ID: id, Template: k.template.Ref(), Metadata: k.metadata(map[string]string{}), Key: k.key(id), Asked: []byte(id)}, k.template.Steps(), params)
+	return unlessStarted(err)
 }
 
 // spec fills in the template from the request.
@@ -294,7 +313,7 @@ func (k *Knock) spec() (job.Spec, error) {
 func (k *Knock) metadata(given map[string]string) map[string]string {
 	given[job.HookKey] = k.hook.ID
 	if id := k.delivery.ID; id != "" {
-		given[job.DeliveryKey] = job.Clip(strings.ToValidUTF8(id, "?"), 255)
+		given[job.DeliveryKey] = job.Clip(strings.ToValidUTF8(id, "?"), job.MaxDeliveryName)
 	}
 	return given
 }

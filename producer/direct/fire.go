@@ -221,7 +221,7 @@ func (c *Client) startFire(ctx context.Context, sc record.Schedule, now time.Tim
 		fire.Job = id
 	}
 	switch job.CodeOf(err) {
-	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout:
+	case job.CodeUnavailable, job.CodeInternal, job.CodeTimeout, job.CodeNoRuntimes: // a worker may come
 		return fire, err
 	case "":
 		return fire, err // be it none
@@ -262,11 +262,7 @@ func (c *Client) startFired(ctx context.Context, sc record.Schedule) (id string,
 		id = jobOfFire(c.tenant, sc.Seed, sc.Firing.Time)
 		err = c.createFired(ctx, sc, t, id)
 	}
-	var gone *job.GoneError
-	if errors.Is(err, record.ErrExists) || errors.As(err, &gone) { // another process was quicker
-		err = nil
-	}
-	return id, err
+	return id, unlessStarted(err) // or another process was quicker
 }
 
 func (c *Client) createFired(ctx context.Context, sc record.Schedule, t job.Template, id string) error {

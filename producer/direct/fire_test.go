@@ -190,6 +190,37 @@ func TestFireRefused(t *testing.T) {
 	}
 }
 
+// TestFireWithoutWorkers: a fire while no runtime is known, as after days without a worker, starts once one is.
+func TestFireWithoutWorkers(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	template(t, w.Client)
+	ctx := t.Context()
+	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
+	if _, err := w.Client.SetScheduleAt(ctx, "s", job.ScheduleSettings{Template: "work", Cron: "0 * * * *"}, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Raw.Del(ctx, "gb:runtimes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	due := start.Add(time.Hour)
+	if err := newFirer(t, w).Fire(ctx, "s", due); job.CodeOf(err) != job.CodeNoRuntimes {
+		t.Errorf("got %v, want no runtimes", err)
+	}
+	sc, err := w.Client.Schedule(ctx, "s")
+	if err != nil || sc.RetryAt == nil || !strings.Contains(sc.LastError, "no worker") {
+		t.Fatalf("got %+v, %v, want it to be tried again", sc, err)
+	}
+	w.Runtimes(t)
+	if err := newFirer(t, w).Fire(ctx, "s", *sc.RetryAt); err != nil {
+		t.Error(err)
+	}
+	if fires, err := w.Client.ScheduleFires(ctx, "s"); err != nil || len(fires) != 1 || fires[0].Outcome != job.FireStarted {
+		t.Errorf("got %+v, %v, want one that started", fires, err)
+	}
+}
+
 // TestFireFault: a fire that can't be decided is told in the schedule, tried less and less often, and given up
 // with an entry; the next one starts.
 func TestFireFault(t *testing.T) {

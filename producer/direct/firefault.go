@@ -39,7 +39,7 @@ func (c *Client) noteFault(ctx context.Context, sc record.Schedule, now time.Tim
 	fault := record.FireFault{Error: "internal error", Since: sc.DecideAt(now)}
 	if u := (undecided{}); errors.As(err, &u) {
 		fault.Error = u.what
-		if job.CodeOf(u.cause) == job.CodeInvalid {
+		if code := job.CodeOf(u.cause); code == job.CodeInvalid || code == job.CodeNoRuntimes {
 			fault.Error = job.Clip(u.Error(), 500)
 		}
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/hooks"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/internal/secrets"
+	"github.com/glovebox-run/glovebox/internal/templates"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -38,7 +41,7 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 	if _, err := c.terms(ctx); err != nil {
 		return err
 	}
-	if err := s.Check(); err != nil {
+	if err := s.Check(); err != nil || s.Paused { // what is paused starts nothing, were its template deleted or another now
 		return err
 	}
 	t, err := c.Template(ctx, s.Template)
@@ -52,7 +55,10 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 		return err
 	}
 	if t.Pipeline != nil {
-		return checkPipelineHook(s)
+		if err := checkPipelineHook(s); err != nil {
+			return err
+		}
+		return checkFrom(t, s)
 	}
 	spec := t.Spec.Spec
 	for _, f := range t.Spec.Files {
@@ -61,7 +67,23 @@ func (c *Client) checkHook(ctx context.Context, s job.HookSettings) error {
 	if err := checkBody(s.Body, t.Spec.Stdin != job.Value{} || spec.StdinBase64 != "", spec); err != nil {
 		return err
 	}
-	return c.checkBesideSource(ctx, s.Body, spec)
+	if err := c.checkBesideSource(ctx, s.Body, spec); err != nil {
+		return err
+	}
+	return checkFrom(t, s)
+}
+
+// checkFrom refuses a hook that gives its template no parameter which that requires. One that the template doesn't know is no fault as long as
+// no request has it.
+func checkFrom(t job.Template, s job.HookSettings) error {
+	schema, err := templates.Parse(t.Params)
+	if err != nil {
+		return err
+	}
+	if missing := schema.Missing(slices.Collect(maps.Keys(s.From))); missing != nil {
+		return missing
+	}
+	return nil
 }
 
 // checkBesideSource refuses a file for a request's body that is in the way of what the template's source becomes.
@@ -149,11 +171,15 @@ func (c *Client) ChangeHook(ctx context.Context, id string, s job.HookSettings) 
 	if !c.ownsHook(id) {
 		return job.Hook{}, job.ErrNoHook
 	}
-	if _, err := c.records.Hook(ctx, c.tenant, id); err != nil {
+	before, err := c.records.Hook(ctx, c.tenant, id)
+	if err != nil {
 		return job.Hook{}, err
 	}
-	if err := c.checkHook(ctx, s); err != nil {
-		return job.Hook{}, err
+	before.Paused = true
+	if !reflect.DeepEqual(before.HookSettings, s) { // else it is paused, whatever has become of what it fitted
+		if err := c.checkHook(ctx, s); err != nil {
+			return job.Hook{}, err
+		}
 	}
 	h, err := c.records.ChangeHook(ctx, c.tenant, id, func(h *record.Hook) error {
 		if s.Sender != h.Sender {
@@ -208,12 +234,22 @@ func (c *Client) Hook(ctx context.Context, id string) (job.Hook, error) {
 
 // ListHooks is [producer.Hooks.ListHooks].
 func (c *Client) ListHooks(ctx context.Context) ([]job.Hook, error) {
+	held := &reservation{Memory: c.memory}
+	if err := held.Take(ctx, answerWeight*job.MaxHooks*job.MaxHookBytes); err != nil {
+		return nil, err
+	}
 	all, err := c.records.Hooks(ctx, c.tenant)
-	list := make([]job.Hook, len(all))
+	if err != nil {
+		held.keep(0)
+		return nil, err
+	}
+	list, needed := make([]job.Hook, len(all)), int64(0)
 	for i, h := range all {
 		list[i] = wireHook(h)
+		needed += answerWeight * int64(h.Stored())
 	}
-	return list, err
+	held.keep(needed)
+	return list, nil
 }
 
 // DeleteHook is [producer.Hooks.DeleteHook].

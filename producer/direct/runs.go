@@ -15,6 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/pipelines"
 	"github.com/glovebox-run/glovebox/internal/policy"
 	"github.com/glovebox-run/glovebox/internal/record"
+	"github.com/glovebox-run/glovebox/internal/templates"
 	"github.com/glovebox-run/glovebox/internal/tracing"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
@@ -76,7 +77,7 @@ func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, p
 		return record.Run{}, err
 	}
 	defer held.keep(0)
-	d, err := c.checkPipeline(ctx, p)
+	d, err := c.checkPipeline(ctx, p, n.Template == "" && n.RerunOf == "")
 	if err != nil {
 		return record.Run{}, err
 	}
@@ -111,8 +112,9 @@ func (c *Client) openRun(ctx context.Context, n record.NewRun, p job.Pipeline, p
 	return c.records.OpenRun(ctx, c.tenant, n)
 }
 
-// checkPipeline refuses a pipeline with all its faults, those among them that a submit of a step's job would find.
-func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline) (*pipelines.Definition, error) {
+// checkPipeline refuses a pipeline with all its faults, those among them that a submit of a step's job would find. Of one that is new, the parameters
+// fit the templates that it runs; of another they did, and a template that has changed since may be that of a step which never begins.
+func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline, isNew bool) (*pipelines.Definition, error) {
 	d, err := pipelines.Parse(p)
 	if err != nil {
 		return nil, err
@@ -141,6 +143,9 @@ func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline) (*pipelines.
 			if err == nil {
 				err = c.mayReadFor(ctx, t)
 			}
+			if err == nil && isNew {
+				err = checkStepFrom(t, slices.Sorted(maps.Keys(p.Steps[name].From)))
+			}
 			if errors.Is(err, job.ErrNoTemplate) {
 				err = job.Invalid{{Field: "template", Value: p.Steps[name].Template, Message: "is not a template that this tenant has stored", Allowed: "a template's name, or name@revision"}}
 			}
@@ -165,6 +170,18 @@ func (c *Client) checkPipeline(ctx context.Context, p job.Pipeline) (*pipelines.
 		return nil, invalid
 	}
 	return d, nil
+}
+
+// checkStepFrom refuses names of parameters with which a template would refuse a step's job.
+func checkStepFrom(t job.Template, names []string) error {
+	schema, err := templates.Parse(t.Params)
+	if err != nil {
+		return err
+	}
+	if invalid := append(schema.Missing(names), schema.Unknown(names)...); invalid != nil {
+		return invalid
+	}
+	return nil
 }
 
 // GetRun is [producer.Runs.GetRun].

@@ -114,8 +114,10 @@ func (c *Client) checkSchedule(ctx context.Context, name string, s job.ScheduleS
 	}
 	sc := record.Schedule{Name: name, ScheduleSettings: s}
 	if t.Pipeline != nil {
-		_, err = fireParams(sc, t, now)
-		return err
+		if _, err = fireParams(sc, t, now); err != nil {
+			return err
+		}
+		return job.CheckMetadata(fireMetadata(nil, sc, now))
 	}
 	spec, err := fireSpec(sc, t, now)
 	if err != nil {

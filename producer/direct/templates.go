@@ -62,7 +62,7 @@ func (c *Client) checkSteps(ctx context.Context, t job.Template) error {
 	if invalid != nil {
 		return invalid
 	}
-	_, err := c.checkPipeline(ctx, t.Steps())
+	_, err := c.checkPipeline(ctx, t.Steps(), true)
 	if errors.As(err, &invalid) {
 		for i := range invalid {
 			invalid[i].Field = "pipeline." + invalid[i].Field
