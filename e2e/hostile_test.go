@@ -20,7 +20,7 @@ var hostiles = []hostile{
 	{"memory of one process", python("x = b'x' * (1 << 30)", job.Limits{MemoryMB: 64}), []job.Status{job.OutOfMemory}},
 	{"memory of many processes", python("import os, time\nfor i in range(8):\n  if os.fork() == 0: x = b'x' * (20 << 20); time.sleep(60); os._exit(0)\ntime.sleep(60)", job.Limits{MemoryMB: 64}), []job.Status{job.OutOfMemory}},
 	{"memory in /dev/shm", bash("head -c 1G /dev/zero >/dev/shm/x; sleep 60", job.Limits{MemoryMB: 64, FileMB: 1024}), []job.Status{job.OutOfMemory}},
-	{"memory in a memfd", python("import os\nm = os.memfd_create('x')\nwhile True: os.write(m, bytes(1 << 20))", job.Limits{MemoryMB: 64}), []job.Status{job.OutOfMemory}},
+	{"memory in a memfd", python("import os\nm = os.memfd_create('x')\nwhile True: os.write(m, bytes(1 << 20))", job.Limits{MemoryMB: 64, FileMB: 1024}), []job.Status{job.OutOfMemory}},
 	{"a full disk", bash("head -c 1G /dev/zero >x; head -c 1G /dev/zero >y", job.Limits{DiskMB: 8}), []job.Status{job.Failed}},
 	{"files without end", python("n = 0\nwhile True: open(str(n), 'w').close(); n += 1", job.Limits{WallMS: 3000}), []job.Status{job.TimedOut, job.OutOfMemory, job.Failed}},
 	{"a flood on both streams", bash("yes & yes >&2", job.Limits{OutputKB: 256}), []job.Status{job.OutputLimitExceeded}},

@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 		{name: "memory", program: program("x = bytearray(1 << 30)", limits(job.Limits{MemoryMB: 128})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory in processes", program: program("import os, time\nfor i in range(4):\n  if os.fork() == 0:\n    x = bytearray(40 << 20); time.sleep(50); os._exit(0)\ntime.sleep(50)", limits(job.Limits{MemoryMB: 128, WallMS: 60_000})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory in files", program: program("open('/tmp/x', 'wb').write(bytes(40 << 20)); open('/dev/shm/x', 'wb').write(bytes(60 << 20)); import time; time.sleep(50)", limits(job.Limits{MemoryMB: 64, WallMS: 60_000})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
-		{name: "memory in memfd", program: program("import os\nm = os.memfd_create('x')\nwhile True: os.write(m, bytes(1 << 20))", limits(job.Limits{MemoryMB: 64})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
+		{name: "memory in memfd", program: program("import os\nm = os.memfd_create('x')\nwhile True: os.write(m, bytes(1 << 20))", limits(job.Limits{MemoryMB: 64, FileMB: 1024})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory of the kernel", program: program("import os\nn = 0\nwhile True: os.mkdir(f'/tmp/{n}'); n += 1", limits(job.Limits{MemoryMB: 32, WallMS: 300_000})), status: job.OutOfMemory, exitCode: 137, signal: "SIGKILL"},
 		{name: "memory that nobody has", program: program("x = bytearray(1 << 60)"), status: job.OutOfMemory, exitCode: 1, stderr: "MemoryError"},
 		{name: "memory that numpy can't have", program: program("import numpy\nx = numpy.zeros(10**15)"), status: job.OutOfMemory, exitCode: 1, stderr: "_ArrayMemoryError"},
