@@ -288,18 +288,6 @@ func (s Spec) checkWordsTogether(add addFunc) {
 	add(field, fmt.Sprintf("%d bytes with the rest of command, args and env", total), "are too large", fmt.Sprintf("up to %d bytes together, with one more for each; files hold more", MaxWordsBytes))
 }
 
-// CheckMetadata returns what is wrong with the metadata of a run as [Invalid], or nil.
-func CheckMetadata(metadata map[string]string) error {
-	var errs Invalid
-	checkMetadata(func(field string, value any, message, allowed string) {
-		errs = append(errs, FieldError{field, value, message, allowed})
-	}, metadata)
-	if len(errs) == 0 {
-		return nil
-	}
-	return errs
-}
-
 func checkMetadata(add addFunc, metadata map[string]string) {
 	if len(metadata) > MaxMetadata {
 		message := "has too many entries"

@@ -21,9 +21,7 @@ type PipelineRequest struct {
 func (r PipelineRequest) Check() error {
 	var errs Invalid
 	errs = append(errs, keyFault(r.IdempotencyKey)...)
-	checkMetadata(func(field string, value any, message, allowed string) {
-		errs = append(errs, FieldError{field, value, message, allowed})
-	}, r.Metadata)
+	errs = append(errs, RunMetadata(r.Metadata)...)
 	errs = append(errs, OwnMetadata(r.Metadata)...)
 	switch steps := len(r.Pipeline.Steps); {
 	case r.Template == "" && steps == 0:
@@ -34,6 +32,14 @@ func (r PipelineRequest) Check() error {
 	if len(errs) == 0 {
 		return nil
 	}
+	return errs
+}
+
+// RunMetadata returns what is wrong with the metadata of a run, or nil.
+func RunMetadata(metadata map[string]string) (errs Invalid) {
+	checkMetadata(func(field string, value any, message, allowed string) {
+		errs = append(errs, FieldError{field, value, message, allowed})
+	}, metadata)
 	return errs
 }
 

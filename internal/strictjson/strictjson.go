@@ -58,7 +58,7 @@ func Decode[T any](text []byte, whole string) (v T, err error) {
 	}
 	err = json.Unmarshal(text, &v)
 	var noTime *time.ParseError
-	if errors.As(err, &noTime) { // package time doesn't read JSON's escapes, of which the walk knows nothing
+	if errors.As(err, &noTime) { // the walk has unescaped the text, and package time reads it with its escapes
 		return fault("has a time that is written with escapes", "times such as 2026-11-20T09:00:00Z (RFC 3339)")
 	}
 	if err != nil {
@@ -240,8 +240,8 @@ func (w *walker) object(t reflect.Type, field, prefix string) error {
 	return nil
 }
 
-// entry reads what a struct or map holds under a name. A list or text that is there and empty is refused where its tag says so: whoever
-// sends tests: [] means to have the program graded, and it would not be.
+// entry reads what a struct or map holds under a name. It refuses an empty list or text where the field's tag says so: whoever sends
+// tests: [] wants the program graded, and it would not be.
 func (w *walker) entry(f reflect.StructField, field string) error {
 	w.skipSpace()
 	begin := w.at

@@ -16,12 +16,12 @@ import (
 const (
 	// maxYAMLDepth bounds how deep YAML is nested: an alias may stand for what it is in.
 	maxYAMLDepth = 100
-	// maxYAMLMerges bounds how many mappings are merged (<<) into others: each may merge one twice that does so, too.
+	// maxYAMLMerges bounds how many mappings are merged (<<) into others. Where each mapping merges the one before it twice, the number doubles with each.
 	maxYAMLMerges = 10_000
 )
 
-// FromYAML returns one document of YAML as JSON of most bytes at most. Keys are text, be they called on or 1; true, false and their
-// like are booleans, where YAML 1.1 has yes and off, too; numbers stay as they are written, and those that JSON has not, such as 0777, are refused. JSON is returned as it is.
+// FromYAML returns one document of YAML as JSON of most bytes at most. Keys are text, also on and 1. True and false are booleans, and the yes
+// and off of YAML 1.1 are text. Numbers stay as they are written; those that JSON doesn't have, such as 0777, are refused. JSON is returned as it is.
 func FromYAML(text []byte, most int) ([]byte, error) {
 	if json.Valid(text) {
 		return text, nil
@@ -63,17 +63,14 @@ func (y *yamlWriter) write(n *yaml.Node, depth int) error {
 	if depth > maxYAMLDepth {
 		return fmt.Errorf("line %d: it is nested deeper than %d levels", n.Line, maxYAMLDepth)
 	}
+	if tag := n.ShortTag(); (n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode) && tag != "!!seq" && tag != "!!map" {
+		return fmt.Errorf("line %d: the tag %s is not known", n.Line, tag)
+	}
 	switch n.Kind {
 	case yaml.DocumentNode:
 		return y.write(n.Content[0], depth)
 	case yaml.AliasNode:
 		return y.write(n.Alias, depth+1)
-	case yaml.SequenceNode, yaml.MappingNode:
-		if tag := n.ShortTag(); tag != "!!seq" && tag != "!!map" {
-			return fmt.Errorf("line %d: the tag %s is not known", n.Line, tag)
-		}
-	}
-	switch n.Kind {
 	case yaml.SequenceNode:
 		y.out = append(y.out, '[')
 		for i, item := range n.Content {

@@ -50,6 +50,19 @@ func template(t *testing.T, c *direct.Client) {
 	}
 }
 
+// scheduled stores the template work, and the schedule s that starts it, and returns since when that holds.
+func scheduled(t *testing.T, s job.ScheduleSettings) (w *producertest.Env, start time.Time) {
+	t.Helper()
+	w = producertest.New(t, "")
+	w.Runtimes(t)
+	template(t, w.Client)
+	start = time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
+	if _, err := w.Client.SetScheduleAt(t.Context(), "s", s, start); err != nil {
+		t.Fatal(err)
+	}
+	return w, start
+}
+
 // nextDue is when a schedule is to be looked at next, and which are due then.
 func nextDue(t *testing.T, w *producertest.Env) (at time.Time, names []string) {
 	t.Helper()
@@ -139,14 +152,8 @@ func TestOverlap(t *testing.T) {
 // TestFireRefused: what can't be accepted is written down, and the next fire is another try.
 func TestFireRefused(t *testing.T) {
 	t.Parallel()
-	w := producertest.New(t, "")
-	w.Runtimes(t)
-	template(t, w.Client)
+	w, start := scheduled(t, job.ScheduleSettings{Template: "work", Cron: "* * * * *", Overlap: job.OverlapAllow})
 	ctx := t.Context()
-	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
-	if _, err := w.Client.SetScheduleAt(ctx, "s", job.ScheduleSettings{Template: "work", Cron: "* * * * *", Overlap: job.OverlapAllow}, start); err != nil {
-		t.Fatal(err)
-	}
 	if err := w.Client.DeleteTemplate(ctx, "work"); err != nil {
 		t.Fatal(err)
 	}
@@ -193,14 +200,8 @@ func TestFireRefused(t *testing.T) {
 // TestFireWithoutWorkers: a fire while no runtime is known, as after days without a worker, starts once one is.
 func TestFireWithoutWorkers(t *testing.T) {
 	t.Parallel()
-	w := producertest.New(t, "")
-	w.Runtimes(t)
-	template(t, w.Client)
+	w, start := scheduled(t, job.ScheduleSettings{Template: "work", Cron: "0 * * * *"})
 	ctx := t.Context()
-	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
-	if _, err := w.Client.SetScheduleAt(ctx, "s", job.ScheduleSettings{Template: "work", Cron: "0 * * * *"}, start); err != nil {
-		t.Fatal(err)
-	}
 	if err := w.Raw.Del(ctx, "gb:runtimes").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -225,14 +226,8 @@ func TestFireWithoutWorkers(t *testing.T) {
 // with an entry; the next one starts.
 func TestFireFault(t *testing.T) {
 	t.Parallel()
-	w := producertest.New(t, "")
-	w.Runtimes(t)
-	template(t, w.Client)
+	w, start := scheduled(t, job.ScheduleSettings{Template: "work", Cron: "0 * * * *"})
 	ctx := t.Context()
-	start := time.Date(2027, 1, 1, 0, 0, 30, 0, time.UTC)
-	if _, err := w.Client.SetScheduleAt(ctx, "s", job.ScheduleSettings{Template: "work", Cron: "0 * * * *"}, start); err != nil {
-		t.Fatal(err)
-	}
 	now := start.Add(time.Hour)
 	fire := func() (job.Schedule, []job.Fire, error) {
 		err := w.Client.Fire(ctx, "s", now)

@@ -117,7 +117,10 @@ func (c *Client) checkSchedule(ctx context.Context, name string, s job.ScheduleS
 		if _, err = fireParams(sc, t, now); err != nil {
 			return err
 		}
-		return job.CheckMetadata(fireMetadata(nil, sc, now))
+		if invalid := job.RunMetadata(fireMetadata(nil, sc, now)); invalid != nil {
+			return invalid
+		}
+		return nil
 	}
 	spec, err := fireSpec(sc, t, now)
 	if err != nil {
