@@ -36,11 +36,12 @@ TFLINT_AWS_VERSION := v0.48.0
 FUZZTIME ?= 1m
 # How many sandboxes a benchmark starts.
 BENCHTIME ?= 30x
-# Of the benchmarks that take minutes, Fresh and Artifact are in the table, too. Arrivals and Burst want a BENCHTIME of their own, which they say.
-bench_skip = $(if $(BENCH),,-skip 'PickUp|Fresh|Artifact|Arrivals|Burst')
+# Benchmarks that take many minutes run only by name. Fresh, Artifact and Grade are in the table, too; Arrivals, Burst and IdleMemory want a
+# BENCHTIME of their own.
+bench_skip = $(if $(BENCH),,-skip 'PickUp|Fresh|Artifact|Arrivals|Burst|CompiledCheckers|Dialog|ForkedTests|Grade|IdleMemory|Paced')
 # Evaluated once, where it is used.
 bench_name = $(eval bench_name := docs/benchmarks/$(shell date +%F)-$(shell git rev-parse --short HEAD))$(bench_name)
-bench_file = grep -v 'no test files' | tee -a $(bench_name).txt
+bench_file = grep --line-buffered -v 'no test files' | tee -a $(bench_name).txt
 TESTFLAGS ?=
 # Suites without sandboxes at once: one more than the processors, as a suite waits for a part of its time.
 suites := -p $(shell echo $$(($$(nproc) + 1)))

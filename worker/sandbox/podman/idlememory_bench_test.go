@@ -13,7 +13,7 @@ import (
 
 // BenchmarkIdleMemory is what each of ten sandboxes takes that wait for a program: plainly, from a snapshot, and
 // preloaded by themselves. pss-MB is of all their processes, pages that several share in parts; watched-MB is the guests'
-// memory, mapped or not, and gVisor's own; reserved-MB is what the worker's budget counts.
+// memory, mapped or not, and gVisor's own; reserved-MB is what the worker's budget counts. Run it with -benchtime 1x.
 func BenchmarkIdleMemory(b *testing.B) {
 	const sandboxes = 10
 	worker := fromSnapshots + "bench-memory"
