@@ -15,6 +15,8 @@
 # GLOVEBOX_READY_SECONDS (300) at most.
 set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
+. infra/podman-user.sh
+. infra/sandbox-owner.sh
 readonly etc=/etc/glovebox lib=/usr/local/lib/glovebox data=/var/lib/glovebox-s3
 readonly units=/etc/systemd/system caddyfile=/etc/caddy/Caddyfile
 readonly marks=/run/glovebox-restart # of units that are to start anew
@@ -56,6 +58,7 @@ check_machine() {
     check_ports
     [ -z "$domain" ] || [ ! -e $etc/Caddyfile ] || [ ! -e $caddyfile ] || cmp -s $etc/Caddyfile $caddyfile ||
         fail "$caddyfile isn't what install.sh wrote: put what you added into files below /etc/caddy/sites, which it imports, then: cp $etc/Caddyfile $caddyfile"
+    check_store
 }
 
 # Where a part of Glovebox is installed, its port is its own.
@@ -343,6 +346,8 @@ install_all() {
     install -d -m 700 $etc/secrets
     local from=()
     if [ -d lib ]; then from=(--from "$PWD"); else
+        # As worker-host.sh has it, first of all: it tells podman.sh, which setup.sh uses, where this Podman lives.
+        [ -e $units/glovebox-podman.service ] || install -m 644 infra/systemd/glovebox-podman.service $units/
         step "build" infra/setup.sh
         step "build the commands" make build
     fi
@@ -388,9 +393,7 @@ uninstall() {
     remove_caddy
     if id glovebox >/dev/null 2>&1; then
         # The units, which are there still, say where this Podman lives.
-        [ ! -x $lib/podman.sh ] || said=$(GLOVEBOX_PODMAN_USER=glovebox $lib/podman.sh system migrate 2>&1) || say "to do" "processes of the user glovebox may be left: podman system migrate: $said"
-        # shellcheck source=infra/sandbox-owner.sh
-        . infra/sandbox-owner.sh
+        [ ! -x $lib/podman.sh ] || said=$($lib/podman.sh system migrate 2>&1) || say "to do" "processes of the user glovebox may be left: podman system migrate: $said"
         allow_helpers glovebox
     fi
     for unit in "${names[@]}"; do rm -f "$units/$unit"; done
@@ -438,4 +441,5 @@ url=$api
 [ -z "$domain" ] || url=https://$domain
 umask 022
 exec </dev/null # nothing here asks
+export GLOVEBOX_PODMAN_USER=glovebox # whom the units name
 if [ -n "$uninstall" ]; then uninstall; else install_all; fi

@@ -3,6 +3,7 @@ package infra
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,6 +44,46 @@ redis-acl)
 runtimes) printf 'NAME\nbash\n' ;;
 esac`)
 	return m
+}
+
+// remembering is a Podman whose store remembers the runtime directory of the first call, as Podman's does. Those of all
+// calls are in /run/home/directories.
+const remembering = `store=$HOME/.local/share/glovebox
+mkdir -p $store
+echo "$XDG_RUNTIME_DIR" >>/run/home/directories
+[ -e $store/first ] || echo "$XDG_RUNTIME_DIR" >$store/first
+case "$*" in info*RunRoot*) echo "$(cat $store/first)/containers"; exit ;; esac
+`
+
+// sourceTree is a fresh machine on which the tree itself can be installed: with a Go that builds, and with programs.
+func sourceTree(t *testing.T) *machine {
+	t.Helper()
+	m := fresh(t)
+	m.stub("podman", remembering+stubs["podman"])
+	m.stub("make", "")
+	m.stub("go", `case "$*" in *" bin/glovebox "*) exit ;; esac`+"\n"+strings.Replace(goStub, "go1.20", "go99.0", 1))
+	for _, name := range []string{"glovebox", "glovebox-worker"} {
+		m.write("tree/bin/"+name, m.read("tree/pack/bin/"+name))
+	}
+	return m
+}
+
+// TestInstallFromTree: Podman's store, which setup.sh makes, is that of the unit, which comes later, also where a
+// store of before is left.
+func TestInstallFromTree(t *testing.T) {
+	t.Parallel()
+	m := sourceTree(t)
+	directories := filepath.Join(m.dir, "run/home/directories")
+	for run := range 2 {
+		m.run("infra/install.sh")
+		if got, err := os.ReadFile(directories); err != nil || strings.ReplaceAll(string(got), "/run/glovebox-podman\n", "") != "" {
+			t.Errorf("run %d: want /run/glovebox-podman for each call of Podman, got %v\n%s", run, err, got)
+		}
+		m.run("infra/install.sh", "--uninstall")
+		if err := os.Remove(directories); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func install(args string) []string {

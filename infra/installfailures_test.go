@@ -4,6 +4,7 @@ import (
 	"crypto/md5" //nolint:gosec // dpkg's own sums
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,6 +44,27 @@ func TestInstallRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInstallRefusesStore: images that were stored on a machine for development are refused before anything is built or
+// installed.
+func TestInstallRefusesStore(t *testing.T) {
+	t.Parallel()
+	m := sourceTree(t)
+	m.run("infra/setup.sh", "--no-images")
+	for _, command := range []string{"infra/install.sh", "infra/worker-host.sh"} {
+		out, err := m.try(command)
+		if err == nil || !strings.Contains(out, "were stored for /run/user/0/containers") || !strings.Contains(out, "rm -rf /run/home/.local/share/glovebox") {
+			t.Errorf("%s: got %v, want the images refused:\n%s", command, err, out)
+		}
+		if regexp.MustCompile(`(?m)^(apt-get|systemctl|go|make) `).MatchString(m.asked()) || m.read("etc/systemd/system/glovebox-podman.service") != "" {
+			t.Errorf("%s: it changed something, asked was\n%s", command, m.asked())
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(m.dir, "run/home/.local")); err != nil {
+		t.Fatal(err)
+	}
+	m.run("infra/install.sh")
 }
 
 // TestInstallHalf: a run that fails leaves no settings that the next one would keep.

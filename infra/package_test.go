@@ -22,6 +22,7 @@ func packaged(t *testing.T) *machine {
 		included := strings.NewReplacer("#INCLUDE drain.sh\n", text("deb/drain.sh"), "#INCLUDE ../remove.sh\n", text("remove.sh"))
 		m.write("tree/"+script, included.Replace(text("deb/glovebox-worker."+script)))
 	}
+	m.write("tree/api-postrm", text("deb/glovebox.postrm"))
 	m.write(lib+"sandbox-owner.sh", text("sandbox-owner.sh"))
 	m.write(lib+"worker.env", text("settings/worker.env"))
 	m.write(lib+"podman.sh", "#!/bin/sh\n")
@@ -142,6 +143,34 @@ func TestPurgeBesideWorkerHost(t *testing.T) {
 	}
 	if m.read("etc/glovebox/worker.env") == "" {
 		t.Error("it takes the settings away")
+	}
+	m.write("etc/glovebox/api.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	m.write("etc/systemd/system/glovebox-api.service", "[Service]\n")
+	if out := m.run("./api-postrm", "purge"); !strings.Contains(out, "kept      settings: infra/worker-host.sh") || m.read("etc/glovebox/api.env") == "" {
+		t.Errorf("want the api's settings kept, and that said:\n%s", out)
+	}
+}
+
+// TestPurgeKeeps: a purge deletes the package's own settings, and says which other files it keeps.
+func TestPurgeKeeps(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	const says = "kept      /etc/glovebox, for what is not the package's:"
+	for _, name := range []string{"worker.env", "images", "api.env"} {
+		m.write("etc/glovebox/"+name, "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	}
+	purge := m.onData("/run/volume", "./postrm purge")
+	if out := m.run(purge...); strings.Contains(out, says) || m.read("etc/glovebox/worker.env")+m.read("etc/glovebox/images") != "" || m.read("etc/glovebox/api.env") == "" {
+		t.Errorf("want the worker's settings gone, and the api's left to its package:\n%s", out)
+	}
+	m.write("etc/glovebox/operator.env", "GLOVEBOX_REDIS_URL=redis://127.0.0.1\n")
+	for _, command := range [][]string{purge, {"./api-postrm", "purge"}} {
+		if out := m.run(command...); !strings.Contains(out, says+" operator.env\n") || m.read("etc/glovebox/operator.env") == "" {
+			t.Errorf("%s: want operator.env kept, and that said:\n%s", command[0], out)
+		}
+	}
+	if m.read("etc/glovebox/api.env") != "" {
+		t.Error("the api's settings stay")
 	}
 }
 

@@ -37,6 +37,22 @@ find_podman_user() {
     fi
 }
 
+# check_store refuses images that were stored on a machine for development: Podman's store remembers the runtime
+# directory that it was made with. It is for worker-host.sh and install.sh, which have fail. Where nothing is stored,
+# or Podman can't say yet, it refuses nothing.
+check_store() {
+    local run_root
+    [ -e "$GLOVEBOX_LIB/podman/storage.conf" ] || return 0
+    find_podman_user 2>/dev/null || return 0
+    [ -d "$podman_home/.local/share/glovebox" ] || return 0
+    run_root=$(infra/podman.sh info --format '{{.Store.RunRoot}}' 2>/dev/null) || return 0
+    case $run_root in
+    /run/glovebox-podman/*) ;;
+    *) fail "the images of user $podman_user were stored for $run_root, which only exists on machines for development:
+            remove them (rm -rf $podman_home/.local/share/glovebox) and run this again" ;;
+    esac
+}
+
 # as_podman_user [NAME=VALUE…] COMMAND [ARG…] becomes the command, or ends as it does. Tests have a
 # Podman configuration of their own (GLOVEBOX_PODMAN_CONF, a directory).
 as_podman_user() {

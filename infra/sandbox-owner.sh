@@ -1,4 +1,4 @@
-# Sourced by setup.sh, worker-host.sh and the maintainer scripts of the package glovebox-worker, as
+# Sourced by setup.sh, worker-host.sh, install.sh and the maintainer scripts of the package glovebox-worker, as
 # root: what a machine has to know of the user who owns sandboxes.
 #
 # What breaks out of a sandbox is that user. So it owns nothing else, and nobody does anything

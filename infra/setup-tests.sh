@@ -12,7 +12,8 @@ command -v shellcheck >/dev/null || missing+=(shellcheck)
 [ ${#missing[@]} -gt 0 ] || exit 0
 echo "  packages  ${missing[*]}, for the tests"
 sudo=()
-[ "$(id -u)" = 0 ] || sudo=(sudo)
+# sudo drops the caller's proxy, which apt needs, unless it is told to keep it.
+[ "$(id -u)" = 0 ] || sudo=(sudo "--preserve-env=http_proxy,https_proxy,no_proxy,HTTP_PROXY,HTTPS_PROXY,NO_PROXY")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! { "${sudo[@]}" apt-get update && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then

@@ -86,8 +86,11 @@ quietly() {
     say "$name" "$what ($(seconds_since "$start"))"
 }
 
+# as_root hands on the caller's proxy, which apt needs and sudo drops.
 as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -- "$@"; fi
+    if [ "$(id -u)" = 0 ]; then "$@"; else
+        sudo --preserve-env=http_proxy,https_proxy,no_proxy,HTTP_PROXY,HTTPS_PROXY,NO_PROXY -- "$@"
+    fi
 }
 
 # ---- steps --------------------------------------------------------------------
@@ -121,8 +124,6 @@ setup_packages() {
         return
     fi
     quietly packages "refreshed the package lists" refresh_lists
-    local had_redis=yes
-    [ -x /usr/bin/redis-server ] || had_redis=
     # A policy of our own for the time of the installation: what is installed here is
     # started by Glovebox when it needs it, not by the package. An existing one wins.
     if [ ! -e /usr/sbin/policy-rc.d ]; then
@@ -132,7 +133,8 @@ setup_packages() {
     fi
     quietly packages "installed ${missing[*]}" apt_get -y --no-install-recommends install "${missing[@]}"
     remove_policy
-    if [ -z "$had_redis" ] && [ -d /run/systemd/system ]; then
+    # Where this run has installed none, as on a worker's host, there may be no such unit.
+    if [[ " ${missing[*]} " == *' redis-server '* ]] && [ -d /run/systemd/system ]; then
         as_root systemctl --quiet disable redis-server
     fi
 }

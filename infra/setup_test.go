@@ -1,6 +1,9 @@
 package infra
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -100,5 +103,63 @@ func TestRunscOfAPack(t *testing.T) {
 	}
 	if out := m.run("infra/setup.sh", "--no-images"); strings.Contains(out, "built v") {
 		t.Errorf("it is built once more:\n%s", out)
+	}
+}
+
+// withoutRedis runs a command where there is no redis-server, whatever this machine has.
+const withoutRedis = `[ ! -e /usr/bin/redis-server ] || mount --bind /dev/null /usr/bin/redis-server
+exec "$@"`
+
+// TestSetupRedis: a Redis of the distribution's that this run has installed doesn't start with the machine. Where it
+// has installed none, as on a worker's host, there is no such unit.
+func TestSetupRedis(t *testing.T) {
+	t.Parallel()
+	m := withGo(t)
+	m.pack("packed")
+	m.stub("dpkg-query", `case $* in *" podman") exit 1 ;; *) echo installed ;; esac`)
+	m.stub("systemctl", `case $* in *redis-server*) echo "unit redis-server.service does not exist" >&2; exit 1 ;; esac`)
+	m.run("bash", "-euc", withoutRedis, "bash", "infra/setup.sh", "--from", "pack")
+	if asked := m.asked(); !strings.Contains(asked, " install podman\n") || strings.Contains(asked, "redis-server\n") {
+		t.Errorf("want podman installed, and nothing asked of redis-server:\n%s", asked)
+	}
+
+	m.stub("dpkg-query", `case $* in *" redis-server") exit 1 ;; *) echo installed ;; esac`)
+	m.stub("systemctl", "")
+	m.run("bash", "-euc", withoutRedis, "bash", "infra/setup.sh", "--no-images")
+	if asked := m.asked(); !strings.Contains(asked, " install redis-server\n") || !strings.Contains(asked, "systemctl --quiet disable redis-server\n") {
+		t.Errorf("want redis-server installed, and disabled:\n%s", asked)
+	}
+}
+
+// TestSetupProxy: apt-get has the proxy of an ordinary user, though sudo drops what it isn't told to keep.
+func TestSetupProxy(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.pack("packed")
+	m.makeDir("run/user/1000")
+	m.stub("id", "case $1 in -un) echo user ;; *) echo 1000 ;; esac")
+	m.stub("dpkg-query", `case $* in *" podman") exit 1 ;; *) echo installed ;; esac`)
+	m.stub("apt-get", `echo "$http_proxy $HTTPS_PROXY $OTHER" >>/run/proxies`)
+	m.stub("sudo", `kept=()
+while [ "$1" != -- ] && [ "${1#-}" != "$1" ]; do
+    IFS=, read -ra names <<<"${1#--preserve-env=}"
+    for name in "${names[@]}"; do [ -z "${!name:-}" ] || kept+=("$name=${!name}"); done
+    shift
+done
+[ "$1" != -- ] || shift
+exec /usr/bin/env -i PATH="$PATH" "${kept[@]}" "$@"`)
+	proxies := []string{"/usr/bin/env", "http_proxy=http://proxy:1", "HTTPS_PROXY=http://proxy:2", "OTHER=other"}
+	for _, command := range [][]string{{"infra/setup.sh", "--images-from", "pack"}, {"PATH=/usr/local/bin", "/bin/bash", "infra/setup-tests.sh"}} {
+		m.run(slices.Concat(proxies, command)...)
+		got, err := os.ReadFile(filepath.Join(m.dir, "run/proxies"))
+		if want := strings.Repeat("http://proxy:1 http://proxy:2 \n", 2); err != nil || string(got) != want {
+			t.Errorf("%s: got %q, %v, want %q: for the lists, and for the packages", command, got, err, want)
+		}
+		if err := os.Remove(filepath.Join(m.dir, "run/proxies")); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"mktemp", "rm", "env"} { // setup-tests.sh finds nothing else
+			m.stub(name, "exec /usr/bin/"+name+` "$@"`)
+		}
 	}
 }

@@ -133,6 +133,7 @@ readonly restart_pending=/run/glovebox-restart-pending
 
 install_host() {
     local programs=bin before
+    check_store # before minutes of building
     [ ! -e $restart_pending ] || changed=yes # a run that didn't come to its end
     touch $restart_pending
     install -d -m 755 "$GLOVEBOX_LIB"
@@ -149,13 +150,7 @@ install_host() {
     fi
     [ "$before" = "$(podman_parts)" ] || changed=yes
     find_podman_user
-    local run_root
-    run_root=$(infra/podman.sh info --format '{{.Store.RunRoot}}')
-    case $run_root in
-    /run/glovebox-podman/*) ;;
-    *) fail "the images of user $podman_user were stored for $run_root, which only exists on machines for development:
-            remove them (rm -rf $podman_home/.local/share/glovebox) and run this again" ;;
-    esac
+    check_store # again: setup.sh may have installed the Podman that can say it
 
     add_worker_user
     local file

@@ -75,7 +75,8 @@ everything by its environment (secrets may be in files: NAME_FILE=path), except 
   GLOVEBOX_RETENTION_SECONDS
                            how long jobs are kept after their end, at most; the same for
                            every api and worker          (default: 604800, 7 days)
-  GLOVEBOX_RESULT_SECONDS  how long results stay in Redis beside the bucket (default: 3600)
+  GLOVEBOX_RESULT_SECONDS  how long results stay in Redis beside the bucket; the same for
+                           every api and worker          (default: 3600)
   GLOVEBOX_POLL_MS         how often an idle worker looks for a job, in case it was not
                            told of one (default: 1000)
   GLOVEBOX_GRACE_SECONDS   how long jobs may go on after SIGTERM  (default: 30)

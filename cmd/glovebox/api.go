@@ -68,6 +68,8 @@ It is told everything by its environment (a secret can be in a file: NAME_FILE=p
   GLOVEBOX_RETENTION_SECONDS
                             how long jobs are kept after their end, at most; the same for
                             every api and worker (default: 604800, 7 days)
+  GLOVEBOX_RESULT_SECONDS   how long results stay in Redis beside the bucket; the same for
+                            every api and worker (default: 3600)
   GLOVEBOX_TENANT_QUOTAS    quotas of tenants that are created and whose terms name none, 0 for
                             no bound (default: requests_per_minute=6000,jobs_queued=20000,
                             bytes_queued=268435456,bytes_stored=10737418240)

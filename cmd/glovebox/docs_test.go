@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/glovebox-run/glovebox/internal/config"
 	"github.com/glovebox-run/glovebox/internal/docstest"
 )
 
@@ -69,6 +72,57 @@ func TestUnderstands(t *testing.T) {
 			t.Errorf("glovebox %s: got %v", call, err)
 		}
 	}
+}
+
+// asks is which of Glovebox's variables a server's settings are read from: it asks for all, though none is set.
+func asks[T any](read func(config.Getenv) (T, error)) map[string]bool {
+	names := map[string]bool{}
+	_, _ = read(func(name string) string {
+		if strings.HasPrefix(name, "GLOVEBOX_") {
+			names[strings.TrimSuffix(name, "_FILE")] = true
+		}
+		return ""
+	})
+	return names
+}
+
+// TestHelpOfAPI: help explains every variable that the api reads.
+func TestHelpOfAPI(t *testing.T) {
+	t.Parallel()
+	help := (&app{}).apiCommand().Long
+	names := asks(config.ReadAPI)
+	if len(names) < 30 {
+		t.Errorf("it reads %d variables, want all", len(names))
+	}
+	for name := range names {
+		if !regexp.MustCompile(name + `\b`).MatchString(help) {
+			t.Errorf("glovebox api --help says nothing of %s", name)
+		}
+	}
+}
+
+// TestTwins: a flag isn't set by a variable of the api or of a worker, whose settings may be in the same environment,
+// unless both mean the same.
+func TestTwins(t *testing.T) {
+	t.Parallel()
+	servers := asks(config.ReadAPI)
+	maps.Copy(servers, asks(config.ReadWorker))
+	same := map[string]bool{
+		"GLOVEBOX_API_ADDR":  true, // of glovebox api, and of dev's
+		"GLOVEBOX_ISOLATION": true, // what a machine isolates by, and what its user accepts
+	}
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if name := twin(f); servers[name] && !same[name] {
+				t.Errorf("%s: --%s is set by %s, which is a server's setting: want one of its own (setTwin)", cmd.CommandPath(), f.Name, name)
+			}
+		})
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	look(commands())
 }
 
 func commands() *cobra.Command {

@@ -41,6 +41,7 @@ Exit codes: 0 the problem is there, 2 SRC can't be read, or has what can't be im
 	}
 	cmd.Flags().DurationVar(&o.TimeLimit, "time-limit", 0, "CPU time of each test, `DURATION` such as 2s; the problem's own by default")
 	cmd.Flags().Int64Var(&o.MemoryMB, "memory-mb", 0, "memory of each test, in `MIB`; the problem's own by default")
+	setTwin(cmd, "memory-mb", "GLOVEBOX_IMPORT_MEMORY_MB") // GLOVEBOX_MEMORY_MB is the worker's
 	return cmd
 }
 

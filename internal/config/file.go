@@ -13,13 +13,15 @@ import (
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/glovebox-run/glovebox/internal/shell"
 )
 
 const maxFileBytes = 64 << 10
 
 // File is the variables of an env file: lines NAME=value, # comments, blank lines.
-// A value is everything behind the first "=", to the end of the line, as it is: there
-// are no quotes, no escapes and nothing is ever expanded.
+// A value is everything behind the first "=", to the end of the line, without single
+// quotes around it: there are no escapes and nothing is ever expanded.
 type File map[string]string
 
 // ReadFile reads an env file. It refuses one that others may read or write, or that
@@ -90,6 +92,15 @@ func unquoted(value string) string {
 	return value
 }
 
+// quoted puts single quotes around a value that a shell, told to read the file, would take for something else. One
+// with such quotes in it stays as it is: they would not be taken off again.
+func quoted(value string) string {
+	if value == "" || strings.Contains(value, "'") {
+		return value
+	}
+	return shell.Quote(value)
+}
+
 // Get answers as os.Getenv does: it is a [Getenv].
 func (f File) Get(name string) string { return f[name] }
 
@@ -109,7 +120,7 @@ func (f File) Write(path, comment string) (err error) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(&b, "%s=%s\n", name, f[name])
+		fmt.Fprintf(&b, "%s=%s\n", name, quoted(f[name]))
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".env-*") // mode 0600
 	if err != nil {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -76,6 +77,44 @@ func TestFileWrite(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
 		t.Errorf("got %v, want nothing but the file", entries)
+	}
+}
+
+// TestFileInShell: a shell that is told to read the file has the values that ReadFile has.
+func TestFileInShell(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "env")
+	want := File{
+		"GLOVEBOX_WEBHOOK_SECRET": "whsec_A+b/c= whsec_D==", "GLOVEBOX_URL": "http://[::1]:8437", "A": "", "B": " b  ", "C": `$HOME "x" \n`,
+		"D": "`id`;id|id&id>f<f#*?{a,b}!", "E": "~", "F": "é", "G": "#", "H": "=x",
+	}
+	if err := want.Write(path, "one"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadFile(path); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("ReadFile: got %v, %v", got, err)
+	}
+	bash := exec.CommandContext(t.Context(), "bash", "-c", `set -a; . "$1"; exec env -0`, "bash", path)
+	bash.Dir = t.TempDir() // for what a value might make
+	out, err := bash.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got := File{}
+	for variable := range strings.SplitSeq(string(out), "\x00") {
+		if name, value, _ := strings.Cut(variable, "="); name != "" {
+			if _, ours := want[name]; ours {
+				got[name] = value
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("bash: %s", diff)
+	}
+	for _, line := range []string{"GLOVEBOX_URL='http://[::1]:8437'\n", "\nA=\n", "\nH==x\n"} {
+		if b, _ := os.ReadFile(path); !strings.Contains(string(b), line) {
+			t.Errorf("want %q in\n%s", line, b)
+		}
 	}
 }
 

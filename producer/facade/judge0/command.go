@@ -1,9 +1,9 @@
 package judge0
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/glovebox-run/glovebox/internal/shell"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
 
@@ -36,17 +36,7 @@ func shellLine(command []string, file, options string) string {
 		if word == runtimes.FilePlaceholder && options != "" {
 			words = append(words, options)
 		}
-		words = append(words, shellQuote(strings.ReplaceAll(word, runtimes.FilePlaceholder, file)))
+		words = append(words, shell.Quote(strings.ReplaceAll(word, runtimes.FilePlaceholder, file)))
 	}
 	return strings.Join(words, " ")
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// shellQuote writes a word so that a shell reads that word.
-func shellQuote(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -51,9 +51,6 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%s: %q has no arguments", o.name(), run)
 		}
 	}
-	if got := shellQuote("it's"); got != `'it'\''s'` {
-		t.Errorf("got %s", got)
-	}
 	hostile := "a$(id)`id`;id|id&id>f<f"
 	if got := line(&hostile); got != "a(id)ididididff" {
 		t.Errorf("got %q", got)

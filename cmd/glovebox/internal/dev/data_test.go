@@ -3,6 +3,7 @@ package dev
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,30 @@ func TestData(t *testing.T) {
 	defer again.close()
 	if !maps.Equal(secrets, again.secrets) || len(secrets) != 12 {
 		t.Error("the secrets are not those of the first time")
+	}
+}
+
+// TestHints: a shell takes them as they are, whatever the directory and the command are called.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	command := filepath.Join(t.TempDir(), "my tools", "glovebox")
+	if err := os.Mkdir(filepath.Dir(command), 0o755); err != nil { //nolint:gosec // it has a program
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(command, []byte("#!/bin/sh\necho \"$1 $GLOVEBOX_DATA\"\n"), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	hints := (&stack{Config: Config{Command: command}, data: &data{dir: "/srv/it's $HOME"}}).hints()
+	_, commands, _ := strings.Cut(hints, "\n\n")
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", commands).CombinedOutput()
+	if want := "submit /srv/it's $HOME\nsubmit /srv/it's $HOME\nhelp /srv/it's $HOME\n"; err != nil || string(out) != want {
+		t.Errorf("got %v, %q, want %q of\n%s", err, out, want, commands)
+	}
+	hints = (&stack{Config: Config{Command: "bin/glovebox"}, data: &data{dir: "/srv/glovebox"}}).hints()
+	for _, want := range []string{"  export GLOVEBOX_DATA=/srv/glovebox\n", "| bin/glovebox submit", "  bin/glovebox help\n"} {
+		if !strings.Contains(hints, want) {
+			t.Errorf("want %q in\n%s", want, hints)
+		}
 	}
 }
 

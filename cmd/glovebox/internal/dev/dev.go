@@ -19,6 +19,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/supervise"
 	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/shell"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/runtimes"
 )
@@ -366,15 +367,16 @@ func (s *stack) welcome(ctx context.Context) error {
 func (s *stack) hints() string {
 	set := ""
 	if here, err := filepath.Abs(".glovebox"); err != nil || here != s.data.dir {
-		set = "  export GLOVEBOX_DATA=" + s.data.dir + "\n"
+		set = "  export GLOVEBOX_DATA=" + shell.Quote(s.data.dir) + "\n"
 	}
-	chart := "  echo 'import pylab; pylab.plot([3, 1, 4]); pylab.show()' | " + s.Command + " submit -r python --out charts -\n"
+	command := shell.Quote(s.Command)
+	chart := "  echo 'import pylab; pylab.plot([3, 1, 4]); pylab.show()' | " + command + " submit -r python --out charts -\n"
 	if !s.withPodman() { // the host's Python may have no pylab
 		chart = ""
 	}
 	return "In another terminal, in this directory:\n\n" + set +
-		"  echo 'print(6 * 7)' | " + s.Command + " submit --runtime python --wait -\n" + chart +
-		"  " + s.Command + " help\n"
+		"  echo 'print(6 * 7)' | " + command + " submit --runtime python --wait -\n" + chart +
+		"  " + command + " help\n"
 }
 
 func languages(list []fleet.Runtime) string {
