@@ -151,7 +151,7 @@ type Worker struct {
 	missing    map[string]string // allowed images that can't be run, and why; only for publish
 	unbuilt    []string          // runtimes without an image, as last logged; only for publish
 
-	absent map[string]time.Time // other workers, and since when they have no key; only for reap
+	absent map[string]time.Time // other workers that had no key in the last reap, and since when; only for reap
 }
 
 // Causes that end a run from outside.
@@ -216,7 +216,7 @@ func New(c Config) (*Worker, error) {
 	pools, _ := servedPools(c.Labels, c.Only, nil)
 	return &Worker{
 		Config: c, memory: newBudget(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: pools, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{}, imagesCame: make(chan struct{}, 1),
+		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: pools, wanted: map[string]time.Time{}, missing: map[string]string{}, imagesCame: make(chan struct{}, 1),
 	}, nil
 }
 
