@@ -101,7 +101,7 @@ type Config struct {
 	// UploadTimeout is how long storing a job's files may take. Defaults to 15 min.
 	UploadTimeout time.Duration
 	// SpoolDir holds output too long for memory, in files without a name. Defaults to
-	// os.TempDir().
+	// os.TempDir(), which may be memory.
 	SpoolDir string
 	// CacheMB bounds what is kept of inputs and answers of graded jobs on the disk, MiB. Defaults to 0:
 	// each is read from the bucket each time.
