@@ -153,6 +153,7 @@ func (w *Worker) publish(ctx context.Context) error {
 // reap removes the sandboxes of workers that are dead.
 func (w *Worker) reap(ctx context.Context) error {
 	var failed error
+	absent := map[string]time.Time{} // each time, and without an error in between: an old absence says nothing of now
 	n, err := w.Sandboxes.Reap(ctx, func(worker string) bool {
 		_, alive, err := w.Records.Fleet.Worker(ctx, worker)
 		if err != nil {
@@ -160,23 +161,26 @@ func (w *Worker) reap(ctx context.Context) error {
 			return true // a worker that may live is left alone
 		}
 		if alive {
+			delete(absent, worker)
 			delete(w.absent, worker)
+			return true
 		}
-		return alive || !w.isGone(worker)
+		since, known := w.absent[worker]
+		if !known {
+			since = time.Now()
+		}
+		absent[worker] = since
+		return !isGone(since)
 	})
+	if w.absent = absent; failed != nil {
+		w.absent = nil
+	}
 	if n > 0 {
 		w.Log.Info("sandboxes of dead workers removed", "count", n)
 	}
 	return errors.Join(err, failed)
 }
 
-// isGone reports whether the worker has been absent for two beats, as seen here: after a
+// isGone reports whether a worker has been absent for two beats, as seen here: after a
 // restart of Redis, every worker is absent until it beats again.
-func (w *Worker) isGone(worker string) bool {
-	since, known := w.absent[worker]
-	if !known {
-		w.absent[worker] = time.Now()
-		return false
-	}
-	return time.Since(since) > 2*fleet.BeatInterval
-}
+func isGone(since time.Time) bool { return time.Since(since) > 2*fleet.BeatInterval }

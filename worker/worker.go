@@ -101,7 +101,7 @@ type Config struct {
 	// UploadTimeout is how long storing a job's files may take. Defaults to 15 min.
 	UploadTimeout time.Duration
 	// SpoolDir holds output too long for memory, in files without a name. Defaults to
-	// os.TempDir().
+	// os.TempDir(), which may be memory.
 	SpoolDir string
 	// CacheMB bounds what is kept of inputs and answers of graded jobs on the disk, MiB. Defaults to 0:
 	// each is read from the bucket each time.
@@ -151,7 +151,7 @@ type Worker struct {
 	missing    map[string]string // allowed images that can't be run, and why; only for publish
 	unbuilt    []string          // runtimes without an image, as last logged; only for publish
 
-	absent map[string]time.Time // other workers, and since when they have no key; only for reap
+	absent map[string]time.Time // other workers that had no key in the last reap, and since when; only for reap
 }
 
 // Causes that end a run from outside.
@@ -216,7 +216,7 @@ func New(c Config) (*Worker, error) {
 	pools, _ := servedPools(c.Labels, c.Only, nil)
 	return &Worker{
 		Config: c, memory: newBudget(c.MemoryMB), slots: make(chan struct{}, c.Concurrency),
-		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: pools, wanted: map[string]time.Time{}, absent: map[string]time.Time{}, missing: map[string]string{}, imagesCame: make(chan struct{}, 1),
+		draining: make(chan struct{}), active: map[queue.Run]struct{}{}, pools: pools, wanted: map[string]time.Time{}, missing: map[string]string{}, imagesCame: make(chan struct{}, 1),
 	}, nil
 }
 

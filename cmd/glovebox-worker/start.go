@@ -74,22 +74,34 @@ func (s *startup) run(ctx context.Context) error {
 		onRuntimes = s.keepMoreWarm
 	}
 	s.observeSnapshots()
-	w, err := worker.New(worker.Config{
-		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Labels: c.Labels, Only: c.Only, Signer: c.Signer, Secrets: c.Secrets,
-		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.warm.reserved, OnRuntimes: onRuntimes, Poll: c.Poll, Grace: c.Grace,
-		CacheMB: c.CacheMB, CacheDir: cacheDir(), PauseAfter: c.PauseAfter, Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
-	})
+	w, err := worker.New(s.workerConfig(onRuntimes))
 	if err != nil {
 		return err
 	}
 	return w.Run(ctx)
 }
 
+// workerConfig is what the worker has of the settings. Its spool's files have no names, so the cache's directory is good for both.
+func (s *startup) workerConfig(onRuntimes func(images []string)) worker.Config {
+	c := s.config
+	return worker.Config{
+		ID: s.id, Version: version.Read().Version, Records: s.records, Objects: s.objects, Sandboxes: s.sandboxes, Isolation: c.Isolation, Runtimes: s.set, Images: c.Images, Labels: c.Labels, Only: c.Only, Signer: c.Signer, Secrets: c.Secrets,
+		Concurrency: c.Concurrency, MemoryMB: c.MemoryMB - s.warm.reserved, OnRuntimes: onRuntimes, Poll: c.Poll, Grace: c.Grace,
+		SpoolDir: cacheDir(), CacheMB: c.CacheMB, CacheDir: cacheDir(), PauseAfter: c.PauseAfter, Metrics: s.metrics.worker, Tracer: s.tracer, Log: s.log,
+	}
+}
+
 // cacheDir is a directory on a disk.
 func cacheDir() string { return pausedisk.Dir(os.Getenv("CACHE_DIRECTORY")) }
 
-// lookAtDisk makes sure that sessions can be paused, if they are to be.
+// lookAtDisk makes sure that sessions can be paused, if they are to be, and says where what belongs on a disk is in memory.
 func (s *startup) lookAtDisk() {
+	switch memory, err := pausedisk.InMemory(cacheDir()); {
+	case err != nil:
+		s.log.Warn("there is no place for long outputs", "error", err)
+	case memory:
+		s.log.Warn("long outputs take memory that nobody has reserved: CACHE_DIRECTORY is to be on a disk", "dir", cacheDir())
+	}
 	if s.config.PauseMB == 0 {
 		s.config.PauseAfter = 0
 		return

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +157,33 @@ func TestEndsForWrongSettings(t *testing.T) {
 				t.Errorf("it said %s", said)
 			}
 		})
+	}
+}
+
+// TestOutputsOnDisk: what is too long for memory is where a disk is, and where a disk is none the worker says so.
+func TestOutputsOnDisk(t *testing.T) {
+	var said gbtest.Buffer
+	s := startup{log: slog.New(slog.NewTextHandler(&said, nil)), metrics: &workerMetrics{}}
+	disk, err := os.MkdirTemp("/var/tmp", "outputs") //nolint:usetesting // what TMPDIR names may be memory
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(disk) })
+	t.Setenv("CACHE_DIRECTORY", "")
+	t.Setenv("TMPDIR", "/dev/shm")
+	if c := s.workerConfig(nil); c.SpoolDir != "/var/tmp" || c.CacheDir != c.SpoolDir {
+		t.Errorf("outputs are in %q, and the cache in %q, want both in /var/tmp", c.SpoolDir, c.CacheDir)
+	}
+	for _, c := range []struct{ dir, says string }{{disk, ""}, {"/dev/shm", "is to be on a disk"}, {disk + "/none", "no place for long outputs"}} {
+		t.Setenv("CACHE_DIRECTORY", c.dir)
+		if got := s.workerConfig(nil).SpoolDir; got != c.dir {
+			t.Errorf("outputs are in %q, want %s", got, c.dir)
+		}
+		before := len(said.String())
+		s.lookAtDisk()
+		if got := said.String()[before:]; !strings.Contains(got, c.says) || (got == "") != (c.says == "") {
+			t.Errorf("%s: it said %q, want %q", c.dir, got, c.says)
+		}
 	}
 }
 

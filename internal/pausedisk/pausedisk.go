@@ -1,6 +1,6 @@
 // Package pausedisk looks whether a directory is good for sessions that are paused: on a disk, and with room for them. And it makes their files, which have no name, so nothing stays there.
 //
-// The worker looks at its start, and `glovebox doctor` where it is told of the settings.
+// What else a worker keeps for want of memory is in the same directory. The worker looks at its start, and `glovebox doctor` where it is told of the settings.
 package pausedisk
 
 import (
@@ -40,13 +40,24 @@ func Try(dir string) error {
 	return f.Close()
 }
 
+// InMemory reports whether what is in the directory is in memory.
+func InMemory(dir string) (bool, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return false, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return inMemory(s), nil
+}
+
+func inMemory(s unix.Statfs_t) bool { return s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC }
+
 // Room fails with ErrUseless where the directory is memory, and with another error where it has less room than so many bytes.
 func Room(dir string, bytes int64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return fmt.Errorf("%w: %w", ErrUseless, &os.PathError{Op: "statfs", Path: dir, Err: err})
 	}
-	if s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC {
+	if inMemory(s) {
 		return fmt.Errorf("%w: %s is memory, which they are to give back", ErrUseless, dir)
 	}
 	if free := int64(min(s.Bavail, 1<<40)) * s.Bsize; free < bytes { //nolint:gosec // bounded

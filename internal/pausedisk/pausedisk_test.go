@@ -28,6 +28,14 @@ func TestRoom(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrUseless", what, err)
 		}
 	}
+	for at, want := range map[string]bool{dir: false, "/dev/shm": true} {
+		if got, err := InMemory(at); got != want || err != nil {
+			t.Errorf("%s in memory: got %v, %v, want %v", at, got, err, want)
+		}
+	}
+	if _, err := InMemory(filepath.Join(dir, "none")); err == nil {
+		t.Error("nothing is in memory or not")
+	}
 	if got := [2]string{Dir(""), Dir("/a:/b")}; got != [2]string{"/var/tmp", "/a"} {
 		t.Errorf("got %v", got)
 	}

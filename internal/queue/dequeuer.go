@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/glovebox-run/glovebox/internal/redisconn"
 )
@@ -126,11 +128,11 @@ func (d *dequeuer) acquireSlot() bool {
 	}
 }
 
-// took notes whether the answer is a task, with which the slot is its handler's. A refusal it holds back for a while.
+// took notes whether the answer is a task, with which the slot is that task's. A refusal it holds back for a while.
 func (d *dequeuer) took(answer *redis.Cmd) *redis.Cmd {
 	switch err := answer.Err(); {
 	case err == nil:
-		d.holds = false
+		d.holds = d.holds && !readable(answer)
 	case refused(err):
 		select {
 		case <-time.After(refusedPause):
@@ -138,6 +140,18 @@ func (d *dequeuer) took(answer *redis.Cmd) *redis.Cmd {
 		}
 	}
 	return answer
+}
+
+// message is what a task is in Redis, as asynq itself has it: its package is internal, its type is registered.
+var message, errMessage = protoregistry.GlobalTypes.FindMessageByName("asynq.TaskMessage")
+
+// readable reports whether asynq can read the task. It calls nobody for one that it can't, which a worker may have written.
+func readable(answer *redis.Cmd) bool {
+	if errMessage != nil { // of another asynq, as TestNoSlotForPoison would tell
+		return true
+	}
+	text, err := answer.Text()
+	return err == nil && proto.Unmarshal([]byte(text), message.New().Interface()) == nil
 }
 
 // refused reports whether that is an answer of Redis, and neither that there is no task nor that it has to be told the script. Of a key that

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -229,5 +230,60 @@ func TestNoTaskWithoutASlot(t *testing.T) {
 	third.Shutdown()
 	if len(slots) != 0 {
 		t.Error("a server that stops without a task keeps its slot")
+	}
+}
+
+// TestNoSlotForPoison: what asynq takes and calls no handler for takes no slot away, whoever wrote it.
+func TestNoSlotForPoison(t *testing.T) {
+	t.Parallel()
+	push := func(t *testing.T, c *Client, id, msg string) {
+		t.Helper()
+		pipe := c.rdb.TxPipeline()
+		pipe.SAdd(t.Context(), "asynq:queues", string(job.Normal))
+		pipe.HSet(t.Context(), key(string(job.Normal), "t:"+id), "msg", msg, "state", "pending")
+		pipe.LPush(t.Context(), key(string(job.Normal), "pending"), id)
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, poison := range map[string]func(*testing.T, *Client){
+		"no message": func(t *testing.T, c *Client) { t.Helper(); push(t, c, "garbage", "\xff\xff") },
+		"no UTF-8":   func(t *testing.T, c *Client) { t.Helper(); push(t, c, "garbage", "\x0a\x01\xff") }, // the type
+		"its deadline has passed": func(t *testing.T, c *Client) {
+			t.Helper()
+			task := asynq.NewTask(TypeRun, []byte("{}"))
+			if _, err := asynq.NewClientFromRedisClient(c.rdb).EnqueueContext(t.Context(), task, asynq.Queue(string(job.Normal)), asynq.Deadline(time.Now().Add(-time.Hour))); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"its time-out is none": func(t *testing.T, c *Client) {
+			t.Helper()
+			push(t, c, "negative", "\x1a\x08negative\x22\x06normal\x40\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+		}, // -1 s
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := client(t)
+			poison(t, c)
+			id := job.NewID("default")
+			if err := c.Enqueue(t.Context(), RunTask(id, 1, job.Normal, time.Time{})); err != nil {
+				t.Fatal(err)
+			}
+			slots, took := make(chan struct{}, 1), make(chan string, 10)
+			srv := c.Server(ServerConfig(1, Jobs(), 20*time.Millisecond, slog.New(slog.DiscardHandler)), slots)
+			if err := srv.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+				defer func() { <-slots }()
+				id, _ := asynq.GetTaskID(ctx)
+				took <- id
+				return errors.New("it comes back") // asynq's error handler gives back no slot that was the handler's
+			})); err != nil {
+				t.Fatal(err)
+			}
+			queuetest.Within(t, took, id+".1", gbtest.AtOnce)
+			srv.Shutdown()
+			if len(slots) != 0 {
+				t.Error("a slot is taken although nothing is in hand")
+			}
+		})
 	}
 }

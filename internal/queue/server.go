@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -44,13 +46,45 @@ type Server struct {
 //
 // slots, which may be nil, has room for as many tasks as there may be in hand, whichever
 // server they came from: one is sent to it before a task is asked for, and the handler
-// receives it when it is done. So no task leaves its queue that has no slot to go to.
+// receives it when it is done. So no task leaves its queue that has no slot to go to. With slots,
+// config's BaseContext and ErrorHandler are the server's own.
 func (c *Client) Server(config asynq.Config, slots chan struct{}) *Server {
 	config.TaskCheckInterval = min(config.TaskCheckInterval, mostInterval)
 	n := newNotifier(c.rdb, config)
 	config.TaskCheckInterval = polled
 	conn := &dequeuer{UniversalClient: c.rdb, notifier: n, queues: len(config.Queues), slots: slots}
+	if slots != nil {
+		config.BaseContext = func() context.Context { return context.WithValue(context.Background(), slotKey{}, new(atomic.Bool)) }
+		config.ErrorHandler = asynq.ErrorHandlerFunc(func(ctx context.Context, _ *asynq.Task, _ error) {
+			if takesSlot(ctx) {
+				<-slots
+			}
+		})
+	}
 	return &Server{asynq.NewServerFromRedisClient(conn, config), conn}
+}
+
+// slotKey is where the context of each task that asynq has read says whether its slot has gone to somebody.
+type slotKey struct{}
+
+// takesSlot gives the caller a task's slot. It returns false where another has it: asynq calls the handler, or, as for a task
+// whose time was up before, its error handler, or both, in any order. No look at the task's deadline would tell which.
+func takesSlot(ctx context.Context) bool {
+	taken, ok := ctx.Value(slotKey{}).(*atomic.Bool)
+	return ok && taken.CompareAndSwap(false, true)
+}
+
+// Start has the handler called for each task from now on. One that asynq has given back before the handler began is not the handler's any more.
+func (s *Server) Start(handler asynq.Handler) error {
+	if s.conn.slots == nil {
+		return s.Server.Start(handler)
+	}
+	return s.Server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		if !takesSlot(ctx) {
+			return context.Cause(ctx)
+		}
+		return handler.ProcessTask(ctx, t)
+	}))
 }
 
 // Stop takes no more tasks once it returns.

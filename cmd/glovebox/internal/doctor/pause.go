@@ -11,15 +11,19 @@ import (
 // cacheDir is where the worker's unit has its CacheDirectory.
 const cacheDir = "/var/cache/glovebox-worker"
 
-// pausedSessions looks whether there is room for them, where the settings of a worker say how much they may take.
+// pausedSessions looks whether there is room for them, where the settings of a worker say how much they may take. Without them
+// long outputs are there.
 func (r *report) pausedSessions() {
-	if r.PauseMB == 0 {
-		return
-	}
 	const name = "paused sessions"
 	dir := cacheDir
 	if _, err := os.Stat(dir); err != nil {
 		dir = pausedisk.Dir("")
+	}
+	if r.PauseMB == 0 {
+		if memory, err := pausedisk.InMemory(dir); memory && err == nil {
+			r.warning("long outputs", dir+" is memory, and nobody has reserved what they take there", "a directory on a disk")
+		}
+		return
 	}
 	switch err := pausedisk.Room(dir, r.PauseMB<<20); {
 	case errors.Is(err, pausedisk.ErrUseless):

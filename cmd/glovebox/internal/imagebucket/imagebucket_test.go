@@ -96,8 +96,14 @@ func (s *store) layers() []string {
 func openBucket(t *testing.T) *artifacts.Store {
 	t.Helper()
 	server := gbtest.S3(t)
+	return openAt(t, server, server.Endpoint)
+}
+
+// openAt opens the bucket of a server by some way to it.
+func openAt(t *testing.T, server *gbtest.S3Server, endpoint string) *artifacts.Store {
+	t.Helper()
 	objects, err := artifacts.Open(t.Context(), artifacts.Config{
-		Endpoint: server.Endpoint, Bucket: "images", AccessKey: server.AccessKey, SecretKey: server.SecretKey, PathStyle: true,
+		Endpoint: endpoint, Bucket: "images", AccessKey: server.AccessKey, SecretKey: server.SecretKey, PathStyle: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +161,14 @@ func TestMove(t *testing.T) {
 	digest, err := target.Find(ctx, small, runtime.GOARCH)
 	if err != nil {
 		t.Fatal(err)
+	}
+	const noTag = `for a; do [ "$a" != tag ] || exit 1; done; exec "$@"`
+	cutOff := imagebucket.Bucket{Objects: objects, Podman: slices.Concat([]string{"sh", "-c", noTag, "sh"}, to.argv)}
+	if _, err := cutOff.Pull(ctx, small, digest, runtime.GOARCH); err == nil || !strings.Contains(err.Error(), "podman tag") {
+		t.Errorf("cut off before it has its name: got %v", err)
+	}
+	if left := to.podman("images", "--all", "--digests"); strings.Contains(left, "\n") {
+		t.Errorf("a pull that was cut off left %s", left)
 	}
 	pulled, err := target.Pull(ctx, small, digest, runtime.GOARCH)
 	if err != nil {

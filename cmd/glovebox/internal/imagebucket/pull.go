@@ -11,7 +11,7 @@ import (
 
 // Pull brings the image of a digest into Podman's store, under the name. Nobody sees it there before it
 // is whole and has been compared with the digest. It fails with [ErrNoImage] or [ErrDamaged].
-func (b Bucket) Pull(ctx context.Context, name, digest, architecture string) (Image, error) {
+func (b Bucket) Pull(ctx context.Context, name, digest, architecture string) (_ Image, err error) {
 	if _, err := tagKey(name, architecture); err != nil {
 		return Image{}, err
 	}
@@ -44,23 +44,26 @@ func (b Bucket) Pull(ctx context.Context, name, digest, architecture string) (Im
 	}
 	// Under a name that nobody uses, until it has been looked at.
 	from := r.at + "/" + repository + "@" + digest
+	pulled := false
+	defer func() { // the name alone, once the image has another
+		if _, removeErr := b.run(context.WithoutCancel(ctx), "rmi", from); pulled { // else it is there only if Podman was stopped as it ended
+			err = errors.Join(err, removeErr)
+		}
+	}()
 	err = b.move(ctx, r, "pull", "docker://"+from)
 	r.stop()
 	if err = s.errs.join(err); err != nil {
 		return Image{}, fmt.Errorf("pull %s: %w", name, err)
 	}
+	pulled = true
 	image, ok, err := b.inspect(ctx, from)
 	if err != nil || !ok {
 		return Image{}, fmt.Errorf("pull %s: podman has no image of it: %w", name, err)
 	}
 	if err := compare(image, m, digest, architecture); err != nil {
-		_, removeErr := b.run(context.WithoutCancel(ctx), "rmi", from)
-		return Image{}, errors.Join(fmt.Errorf("pull %s: %w", name, err), removeErr)
+		return Image{}, fmt.Errorf("pull %s: %w", name, err)
 	}
 	if _, err := b.run(ctx, "tag", from, name); err != nil {
-		return Image{}, err
-	}
-	if _, err := b.run(ctx, "untag", image.ID, from); err != nil {
 		return Image{}, err
 	}
 	return Image{Name: name, Digest: digest, Bytes: m.bytes(), Moved: true}, nil

@@ -70,7 +70,7 @@ func (r *receiver) look(w http.ResponseWriter, req *http.Request) {
 	case errors.Is(err, artifacts.ErrNotFound):
 		w.WriteHeader(http.StatusNotFound)
 	case err != nil:
-		r.errs.add(err)
+		r.errs.add(req, err)
 		w.WriteHeader(http.StatusForbidden) // which Podman doesn't try again
 	default:
 		w.Header().Set("Docker-Content-Digest", digest)
@@ -86,7 +86,7 @@ func (r *receiver) receive(w http.ResponseWriter, req *http.Request) {
 		err = errors.Join(fmt.Errorf("podman sent %s, which is no part of the image", digest), r.bucket.Objects.Remove(req.Context(), key))
 	}
 	if err != nil {
-		r.errs.add(err)
+		r.errs.add(req, err)
 		refuse(w, http.StatusForbidden, "DENIED", err.Error())
 		return
 	}
@@ -104,7 +104,7 @@ func (r *receiver) compress(req *http.Request, key string) (string, error) {
 	go func() {
 		zw, err := zstd.NewWriter(in, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 		if err == nil {
-			_, err = io.Copy(io.MultiWriter(zw, sum, counter{r.bucket.Moved, r.image.Size}), req.Body)
+			_, err = io.Copy(io.MultiWriter(zw, sum, counter{r.bucket.Moved, r.image.Size}), fromPodman{req.Body})
 			err = errors.Join(err, zw.Close())
 		}
 		in.CloseWithError(err) // nil is the end
@@ -126,12 +126,12 @@ func (r *receiver) name(w http.ResponseWriter, req *http.Request) {
 	digest := req.URL.Query().Get("digest")
 	if !ok || a.digest != digest {
 		err := fmt.Errorf("podman sent %s and called it %.80q", a.digest, digest)
-		r.errs.add(err)
+		r.errs.add(req, err)
 		refuse(w, http.StatusBadRequest, "DIGEST_INVALID", err.Error())
 		return
 	}
 	if err := r.bucket.Objects.Rename(req.Context(), a.key, blobKey(digest)); err != nil {
-		r.errs.add(err)
+		r.errs.add(req, err)
 		refuse(w, http.StatusForbidden, "DENIED", err.Error())
 		return
 	}
@@ -144,7 +144,7 @@ func (r *receiver) name(w http.ResponseWriter, req *http.Request) {
 
 // end keeps the manifest, which comes last.
 func (r *receiver) end(w http.ResponseWriter, req *http.Request) {
-	data, err := io.ReadAll(io.LimitReader(req.Body, maxManifestBytes+1))
+	data, err := io.ReadAll(io.LimitReader(fromPodman{req.Body}, maxManifestBytes+1))
 	if err == nil && len(data) > maxManifestBytes {
 		err = fmt.Errorf("the manifest has more than %d bytes", maxManifestBytes)
 	}
@@ -152,7 +152,7 @@ func (r *receiver) end(w http.ResponseWriter, req *http.Request) {
 		_, err = parseManifest(data, r.image.Digest)
 	}
 	if err != nil {
-		r.errs.add(err)
+		r.errs.add(req, err)
 		refuse(w, http.StatusBadRequest, "MANIFEST_INVALID", err.Error())
 		return
 	}

@@ -62,7 +62,7 @@ func (s *sender) send(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if err := s.copy(req.Context(), w, digest, size); err != nil {
-		s.errs.add(err)
+		s.errs.add(req, err)
 		panic(http.ErrAbortHandler) // breaks the connection
 	}
 }
@@ -76,20 +76,23 @@ func (s *sender) copy(ctx context.Context, w io.Writer, digest string, size int6
 		return err
 	}
 	defer body.Close()
-	zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	source := &fromBucket{Reader: body}
+	zr, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return err
 	}
 	defer zr.Close()
 	damaged := func(format string, args ...any) error {
+		if source.err != nil { // of what didn't come nobody knows whether it is damaged
+			return fmt.Errorf("read %s from the bucket: %w", blobKey(digest), source.err)
+		}
 		return fmt.Errorf("%s: %w: %s", digest, ErrDamaged, fmt.Sprintf(format, args...))
 	}
 	sum := sha256.New()
-	out := io.MultiWriter(w, counter{s.bucket.Moved, s.total})
-	if n, err := io.CopyN(io.MultiWriter(out, sum), zr, size-1); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	out := io.MultiWriter(toPodman{w}, counter{s.bucket.Moved, s.total})
+	if n, err := io.CopyN(io.MultiWriter(out, sum), zr, size-1); errors.Is(err, errPodman) {
+		return err
+	} else if err != nil {
 		return damaged("after %d of %d bytes: %v", n, size, err)
 	}
 	rest, err := io.ReadAll(io.LimitReader(zr, 2))
@@ -102,4 +105,18 @@ func (s *sender) copy(ctx context.Context, w io.Writer, digest string, size int6
 	}
 	_, err = out.Write(rest)
 	return err
+}
+
+// fromBucket keeps why the bucket's connection broke off: to zstd a body that ends early and a layer that was cut short are one error.
+type fromBucket struct {
+	io.Reader
+	err error
+}
+
+func (r *fromBucket) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
 }

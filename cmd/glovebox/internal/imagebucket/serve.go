@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,6 +24,9 @@ type registry struct {
 	at       string // host:port
 	password string
 	stop     func()
+
+	answering sync.RWMutex // read-locked by each request under way
+	stopped   bool
 }
 
 // serve serves a registry that asks for a password: any user of this machine can connect to it, and only
@@ -44,6 +48,9 @@ func serve(ctx context.Context, h http.Handler) (*registry, error) {
 		cancel() // Podman has ended: nobody reads the answers
 		server.Close()
 		<-done
+		r.answering.Lock()
+		defer r.answering.Unlock()
+		r.stopped = true // what comes as late as this is not begun
 	}
 	return r, nil
 }
@@ -56,7 +63,11 @@ func (r *registry) guard(h http.Handler) http.Handler {
 			refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "this registry is for one podman")
 			return
 		}
-		h.ServeHTTP(w, req)
+		r.answering.RLock()
+		defer r.answering.RUnlock()
+		if !r.stopped {
+			h.ServeHTTP(w, req)
+		}
 	})
 }
 
@@ -83,13 +94,42 @@ func (r *registry) login() (*os.File, error) {
 	return file, nil
 }
 
+// errPodman is wrapped by errors of the connection with Podman.
+var errPodman = errors.New("the connection with podman broke off")
+
+// fromPodman and toPodman are Podman's end of what is streamed.
+type (
+	fromPodman struct{ io.Reader }
+	toPodman   struct{ io.Writer }
+)
+
+func (r fromPodman) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", errPodman, err)
+	}
+	return n, err
+}
+
+func (w toPodman) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errPodman, err)
+	}
+	return n, err
+}
+
 // failures keeps why requests failed, of which Podman says less.
 type failures struct {
 	mu   sync.Mutex
 	errs []error
 }
 
-func (f *failures) add(err error) {
+// add keeps why a request failed, except where Podman gave it up: why it did, Podman knows, as for a disk that is full.
+func (f *failures) add(req *http.Request, err error) {
+	if req.Context().Err() != nil || errors.Is(err, errPodman) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.errs = append(f.errs, err)
