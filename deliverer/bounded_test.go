@@ -1,14 +1,19 @@
 package deliverer_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
 
@@ -182,5 +187,47 @@ func TestOddResults(t *testing.T) {
 	}
 	if body := string(rec.same(t, canceled, 1)); !strings.Contains(body, `"status":"canceled"`) {
 		t.Errorf("got %s, want the result of a canceled job", body)
+	}
+}
+
+// TestMessagesMemory: a delivery whose message finds no memory is put off without an attempt, another tenant's is sent meanwhile, and one that takes more
+// than there is goes through alone.
+func TestMessagesMemory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.config.MemoryBytes, b.config.MemoryPatience = 64<<10, 10*time.Millisecond
+	writing, goOn := make(chan string, 1), make(chan struct{})
+	b.config.Translate = func(_ context.Context, _ *direct.Client, r job.Result) ([]byte, error) {
+		if r.Metadata["first"] != "" {
+			writing <- r.ID
+			<-goOn
+		}
+		return nil, nil
+	}
+	rec, next, other := b.receiver(t, nil), b.receiver(t, nil), newInbox(t, nil)
+	large := func(r *job.Result) { r.Stdout = strings.Repeat("\x01", 60<<10) } // 360 KiB as JSON
+	_, first := b.end(t, rec.URL, func(r *job.Result) {
+		large(r)
+		r.Metadata = map[string]string{"first": "1"}
+	})
+	b.run(t)
+	resume := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(resume) // before the deliverer's end is waited for
+	<-writing
+	_, second := b.end(t, next.URL, large)
+	gbtest.Eventually(t, "the second is put off", func() bool {
+		d, err := b.Records.GetDelivery(t.Context(), "default", second)
+		return err == nil && !d.Faulty.IsZero() && d.Attempt == 1 && d.State == record.Pending
+	})
+	_, third := b.endOf(t, "other", other.URL, large)
+	b.settledOf(t, "other", third, record.Delivered)
+	if n := len(other.got()); n != 1 {
+		t.Errorf("another tenant got %d messages, want 1", n)
+	}
+	resume()
+	for _, id := range []string{first, second} {
+		if d := b.settled(t, id, record.Delivered); d.Attempt != 1 {
+			t.Errorf("got %+v, want it delivered by its first attempt", d)
+		}
 	}
 }

@@ -62,9 +62,13 @@ type Config struct {
 	// BodyBytes is how large a message may be before outputs are cut in it; the whole
 	// is behind their URLs. Defaults to 256 KiB.
 	BodyBytes int
+	// MemoryBytes is what messages take together while they are written; a tenant's, half of that. Defaults to 64 MiB. A delivery for which
+	// there is none for MemoryPatience, 10 s by default, is put off without an attempt.
+	MemoryBytes    int64
+	MemoryPatience time.Duration
 	// Translate, if set, writes the message of a job in the form of another server whose client submitted it:
-	// that is sent by PUT. It returns nil for jobs of which the result itself is the message.
-	Translate func(ctx context.Context, tenant string, r job.Result) ([]byte, error)
+	// that is sent by PUT. What it reads it reads by the client, which takes memory for it. It returns nil for jobs of which the result itself is the message.
+	Translate func(ctx context.Context, client *direct.Client, r job.Result) ([]byte, error)
 	// Interval is how often an idle Deliverer polls, in case a notification was lost. Defaults
 	// to 1 s.
 	Interval time.Duration
@@ -82,9 +86,10 @@ type Config struct {
 // Deliverer makes the deliveries that are due.
 type Deliverer struct {
 	Config
-	limiter *tenantLimiter
-	pace    record.Pace
-	seals   *secrets.Keys
+	limiter  *tenantLimiter
+	messages *direct.Messages
+	pace     record.Pace
+	seals    *secrets.Keys
 
 	// Attempts under way, which Run waits for: asynq would not.
 	mu       sync.Mutex
@@ -112,6 +117,12 @@ func New(c Config) (*Deliverer, error) {
 	if c.BodyBytes == 0 {
 		c.BodyBytes = 256 << 10
 	}
+	if c.MemoryBytes == 0 {
+		c.MemoryBytes = 64 << 20
+	}
+	if c.MemoryPatience == 0 {
+		c.MemoryPatience = 10 * time.Second
+	}
 	if c.Interval == 0 {
 		c.Interval = time.Second
 	}
@@ -128,7 +139,9 @@ func New(c Config) (*Deliverer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open deliverer: %w", err)
 	}
-	return &Deliverer{Config: c, limiter: newTenantLimiter(c.Concurrency), pace: PaceOf(c.Schedule, c.PerEndpoint), seals: seals}, nil
+	return &Deliverer{
+		Config: c, limiter: newTenantLimiter(c.Concurrency), messages: c.Client.Messages(c.MemoryBytes, c.MemoryPatience), pace: PaceOf(c.Schedule, c.PerEndpoint), seals: seals,
+	}, nil
 }
 
 // Run makes deliveries until ctx ends, then waits for the attempts under way, for

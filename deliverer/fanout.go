@@ -48,7 +48,7 @@ func (d *Deliverer) subject(ctx context.Context, event record.Delivery) (status 
 		return string(b.State), b.Metadata, err
 	}
 	if event.RunID != "" {
-		r, err := d.Records.GetRun(ctx, event.RunID)
+		r, err := d.Records.RunHead(ctx, event.RunID)
 		return string(r.State), r.Metadata, err
 	}
 	j, err := d.Records.Get(ctx, event.JobID)

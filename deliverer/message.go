@@ -15,6 +15,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 )
 
 // message is the body of a delivery. It depends on nothing but the record, so that
@@ -32,8 +33,11 @@ type endpointTest struct {
 	EndpointID string `json:"endpoint_id"`
 }
 
-// message returns the body of a delivery, and the method by which it is sent.
+// message returns the body of a delivery, and the method by which it is sent. What is read for it takes memory until it is written: the body
+// itself is small.
 func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (method string, body []byte, err error) {
+	client, done := d.messages.Of(delivery.Tenant)
+	defer done()
 	if delivery.Event == job.EventEndpointTest {
 		body, err = encode(message[endpointTest]{Type: delivery.Event, Timestamp: delivery.Created, Data: endpointTest{delivery.EndpointID}})
 		return http.MethodPost, body, err
@@ -43,11 +47,11 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 		return http.MethodPost, body, err
 	}
 	if delivery.News != "" {
-		body, err = d.news(ctx, delivery)
+		body, err = d.news(ctx, client, delivery)
 		return http.MethodPost, body, err
 	}
 	if delivery.BatchID != "" {
-		b, err := d.Client.Batch(ctx, delivery.BatchID)
+		b, err := client.GetBatch(ctx, delivery.BatchID)
 		if err != nil {
 			return "", nil, err
 		}
@@ -55,19 +59,19 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 		return http.MethodPost, body, err
 	}
 	if delivery.RunID != "" {
-		r, err := d.Client.For(delivery.Tenant).GetRun(ctx, delivery.RunID)
+		r, err := client.GetRun(ctx, delivery.RunID)
 		if err != nil {
 			return "", nil, err
 		}
 		body, err = d.fitRun(message[job.Run]{Type: delivery.Event, Timestamp: delivery.Created, Data: r})
 		return http.MethodPost, body, err
 	}
-	result, expires, err := d.Client.Result(ctx, delivery.JobID)
+	result, expires, err := client.Result(ctx, delivery.JobID)
 	if err != nil {
 		return "", nil, err
 	}
 	if d.Translate != nil && delivery.EndpointID == "" { // an endpoint is nobody's callback
-		if body, err = d.Translate(ctx, delivery.Tenant, result); body != nil || err != nil {
+		if body, err = d.Translate(ctx, client, result); body != nil || err != nil {
 			return http.MethodPut, body, err
 		}
 	}
@@ -76,12 +80,12 @@ func (d *Deliverer) message(ctx context.Context, delivery record.Delivery) (meth
 }
 
 // news is the body of a message that is about no job, batch, run or budget.
-func (d *Deliverer) news(ctx context.Context, delivery record.Delivery) ([]byte, error) {
+func (d *Deliverer) news(ctx context.Context, client *direct.Client, delivery record.Delivery) ([]byte, error) {
 	n, _ := record.ParseNews(delivery.Tenant, delivery.News)
 	var data any
 	switch {
 	case n.SessionID != "":
-		x, err := d.Client.For(delivery.Tenant).Session(ctx, n.SessionID)
+		x, err := client.Session(ctx, n.SessionID)
 		if errors.Is(err, job.ErrNoSession) {
 			err = job.ErrNotFound
 		}
@@ -90,7 +94,7 @@ func (d *Deliverer) news(ctx context.Context, delivery record.Delivery) ([]byte,
 		}
 		data = x
 	case n.HeldID != "":
-		p, err := d.Client.For(delivery.Tenant).Pending(ctx, n.HeldID)
+		p, err := client.Pending(ctx, n.HeldID)
 		if err != nil {
 			return nil, err
 		}

@@ -104,5 +104,5 @@ type RunJob struct {
 	Try    int    `json:"try" doc:"Counts from 1. Of several tries the last is here."`
 	ID     string `json:"job_id,omitempty"`
 	Status string `json:"status" doc:"The job's status, queued until it has ended; refused if no job could be made."`
-	Why    string `json:"why,omitempty" doc:"Why none could be made."`
+	Why    string `json:"why,omitempty" doc:"Why none could be made, of the first 100 such jobs of the run."`
 }

@@ -54,7 +54,7 @@ func newDeliverer(c config.API, d delivery, records *record.Store, client *direc
 	sender := webhook.New(webhook.Config{Guard: d.guard})
 	run, err := deliverer.New(deliverer.Config{
 		Records: records, Client: client, Links: links, Sender: sender, Keys: d.keys,
-		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Tracer: tracer, Log: log, Translate: translator(c.Facades, client),
+		Schedule: d.schedule, Interval: c.Poll, Grace: c.Grace, Metrics: m, Tracer: tracer, Log: log, Translate: translator(c.Facades),
 	})
 	if err != nil {
 		sender.Close()

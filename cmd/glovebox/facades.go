@@ -30,13 +30,11 @@ func facadesNamed(names []string) []facade.Facade {
 }
 
 // translator writes messages of jobs as the façade says that a client submitted them to; nil where none does.
-func translator(names []string, client *direct.Client) func(context.Context, string, job.Result) ([]byte, error) {
+func translator(names []string) func(context.Context, *direct.Client, job.Result) ([]byte, error) {
 	if !slices.Contains(names, "judge0") {
 		return nil
 	}
-	return func(ctx context.Context, tenant string, r job.Result) ([]byte, error) {
-		return judge0.Message(ctx, client.For(tenant), r)
-	}
+	return judge0.Message
 }
 
 // facadeListeners are those of façades that have an address of their own, by name.

@@ -29,8 +29,9 @@ const (
 	runCost              = 2048
 	runItemCost          = 128 // what is known of a job in its run
 	// runMost bounds what is decided about a run's steps, with what was noted before. It is read as a whole, at several times its size, out of the memory
-	// that answers share: what is noted later comes on top, which is items, and why jobs were refused.
+	// that answers share: what is noted later comes on top, which is items, and why the first mostWhys jobs were refused.
 	runMost      = 2 << 20
+	mostWhys     = 100
 	faultCost    = 128
 	uploadCost   = 512
 	problemCost  = 1024 // with its head, which has a name of up to 200 bytes

@@ -87,7 +87,7 @@ type RunItem struct {
 	Try int
 	// Status is job.Queued until the job has ended, however it stands.
 	Status job.Status
-	// Why is why it could not be made, if it is Refused.
+	// Why is why it could not be made, if it is Refused; "" beyond the first hundred of a run.
 	Why string
 }
 
@@ -239,7 +239,7 @@ func (s *Store) DecideStep(ctx context.Context, r Run, step string, verdict any)
 	return s.noteRun(ctx, r, stepField+step, b, "", 0)
 }
 
-// RefuseItem notes that a job of a run can't be made, and why.
+// RefuseItem notes that a job of a run can't be made, and of the first hundred why.
 func (s *Store) RefuseItem(ctx context.Context, r Run, step string, index, try int, why string) error {
 	item := itemName(step, index)
 	return s.noteRun(ctx, r, whyField+item, []byte(job.Clip(why, 500)), item, try)
@@ -291,6 +291,34 @@ func (s *Store) RunJobStates(ctx context.Context, r Run, ids []string) ([]job.St
 // runHead is what a list reads of a run.
 var runHead = []string{"state", "name", "template", "created", "finished", "deadline", "retention", "cancel", "metadata"}
 
+// RunHead returns what a list has of a run, or job.ErrNotFound.
+func (s *Store) RunHead(ctx context.Context, id string) (Run, error) {
+	tenant, ok := job.TenantOfRun(id)
+	if !ok {
+		return Run{}, job.ErrNotFound
+	}
+	head, err := s.rdb.HMGet(ctx, runKey(tenant, id), runHead...).Result()
+	if err != nil {
+		return Run{}, fmt.Errorf("read run: %w", err)
+	}
+	f := runFields(head)
+	if f["state"] == "" {
+		return Run{}, job.ErrNotFound
+	}
+	return parseRun(tenant, id, f, nil)
+}
+
+// runFields are the fields of a run's head that are there.
+func runFields(head []any) map[string]string {
+	f := map[string]string{}
+	for i, v := range head {
+		if text, ok := v.(string); ok {
+			f[runHead[i]] = text
+		}
+	}
+	return f
+}
+
 // ListRuns returns a tenant's runs, the newest first, without their definitions and items, and where the next page goes
 // on: "" at the end. after is where the page before ended, or "". A page can hold fewer than most and not be the last.
 func (s *Store) ListRuns(ctx context.Context, tenant string, after Position, most int) (list []Run, next Position, err error) {
@@ -316,12 +344,7 @@ func (s *Store) ListRuns(ctx context.Context, tenant string, after Position, mos
 		}
 	}
 	for i, e := range entries {
-		f := map[string]string{}
-		for k, v := range heads[i].Val() {
-			if text, ok := v.(string); ok {
-				f[runHead[k]] = text
-			}
-		}
+		f := runFields(heads[i].Val())
 		if f["state"] == "" {
 			continue // it has expired, and is forgotten soon
 		}

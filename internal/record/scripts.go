@@ -165,6 +165,7 @@ var scripts = script.New(luaFiles, map[string]any{
 	"graded_cost":            gradedCost,
 	"most_graded":            mostGraded,
 	"most_pools":             mostPools,
+	"most_whys":              mostWhys,
 	"max_schedules":          job.MaxSchedules,
 	"max_fires":              maxFires,
 	"max_hook_deliveries":    maxHookDeliveries,

@@ -146,15 +146,31 @@ func mostSessions(t job.Terms) int64 {
 
 // GetSession returns the record of a session, or job.ErrNoSession.
 func (s *Store) GetSession(ctx context.Context, id string) (Session, error) {
-	x, _, err := s.readSession(ctx, id)
+	x, _, err := s.readSession(ctx, id, nil)
 	return x, err
 }
 
-// readSession also returns how long the settings are, bytes.
-func (s *Store) readSession(ctx context.Context, id string) (x Session, settings int, err error) {
+// HeldSession is GetSession for a caller that takes memory before the record is read: hold is told how long the settings are, bytes,
+// and nothing is read if it fails. Most of them is the environment.
+func (s *Store) HeldSession(ctx context.Context, id string, hold func(settings int64) error) (Session, error) {
+	x, _, err := s.readSession(ctx, id, hold)
+	return x, err
+}
+
+// readSession also returns how long the settings are, bytes. hold may be nil.
+func (s *Store) readSession(ctx context.Context, id string, hold func(settings int64) error) (x Session, settings int, err error) {
 	tenant, ok := job.TenantOfSession(id)
 	if !ok {
 		return Session{}, 0, job.ErrNoSession
+	}
+	if hold != nil {
+		size, err := s.rdb.HStrLen(ctx, sessionKey(tenant, id), "settings").Result()
+		if err != nil {
+			return Session{}, 0, fmt.Errorf("measure session: %w", err)
+		}
+		if err := hold(size); err != nil {
+			return Session{}, 0, err
+		}
 	}
 	f, err := s.rdb.HGetAll(ctx, sessionKey(tenant, id)).Result()
 	switch {
@@ -233,14 +249,18 @@ func ParseSessionPosition(tenant, s string) (Position, bool) {
 // SessionPosition is where a list of sessions goes on after this one.
 func SessionPosition(created time.Time, id string) Position { return position(created, id) }
 
-// ListSessions returns sessions of a tenant, newest first, and where the next page goes on: "" at the end. With states, those that are in one of them: a page
-// looks at 500 at most then, so it can hold fewer than the limit, or none, and not be the last one.
-func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int, states ...job.SessionStatus) (list []Session, next Position, err error) {
+// sessionsRead is how long the settings are, together, of sessions that a list reads at once, bytes; those of one alone may be longer.
+const sessionsRead = 1 << 20
+
+// ListSessions returns sessions of a tenant without their environments, newest first, and where the next page goes on: "" at the end. With states, those that
+// are in one of them: a page looks at 500 at most then, so it can hold fewer than the limit, or none, and not be the last one. hold is told how long the
+// settings are that are read next, bytes: those before are let go by then. Nothing more is read if it fails.
+func (s *Store) ListSessions(ctx context.Context, tenant string, after Position, limit int, hold func(settings int64) error, states ...job.SessionStatus) (list []Session, next Position, err error) {
 	if len(states) == 0 {
-		return s.someSessions(ctx, tenant, after, limit)
+		return s.someSessions(ctx, tenant, after, limit, hold)
 	}
 	for looked := 0; looked < listMost; looked += listChunk {
-		some, next, err := s.someSessions(ctx, tenant, after, listChunk)
+		some, next, err := s.someSessions(ctx, tenant, after, listChunk, hold)
 		if err != nil {
 			return nil, "", err
 		}
@@ -260,7 +280,7 @@ func (s *Store) ListSessions(ctx context.Context, tenant string, after Position,
 }
 
 // someSessions returns those among so many of a tenant's list that are there.
-func (s *Store) someSessions(ctx context.Context, tenant string, after Position, limit int) (list []Session, next Position, err error) {
+func (s *Store) someSessions(ctx context.Context, tenant string, after Position, limit int, hold func(settings int64) error) (list []Session, next Position, err error) {
 	if !job.ValidTenant(tenant) {
 		return nil, "", nil
 	}
@@ -272,11 +292,39 @@ func (s *Store) someSessions(ctx context.Context, tenant string, after Position,
 	if err != nil {
 		return nil, "", fmt.Errorf("list sessions: %w", err)
 	}
+	sizes, err := redisconn.Ask(ctx, s.rdb, entries, func(pipe redis.Pipeliner, e string) *redis.IntCmd {
+		return pipe.HStrLen(ctx, sessionKey(tenant, Position(e).id()), "settings")
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list sessions: %w", err)
+	}
+	for from := 0; from < len(entries); {
+		to, size := from+1, sizes[from].Val()
+		for to < len(entries) && size+sizes[to].Val() <= sessionsRead {
+			size += sizes[to].Val()
+			to++
+		}
+		if err := hold(size); err != nil {
+			return nil, "", err
+		}
+		if list, err = s.readSessions(ctx, tenant, entries[from:to], list); err != nil {
+			return nil, "", err
+		}
+		from = to
+	}
+	if len(entries) == limit {
+		next = Position(entries[limit-1])
+	}
+	return list, next, nil
+}
+
+// readSessions adds those among the entries of a tenant's list that are there, without their environments.
+func (s *Store) readSessions(ctx context.Context, tenant string, entries []string, list []Session) ([]Session, error) {
 	answers, err := redisconn.Ask(ctx, s.rdb, entries, func(pipe redis.Pipeliner, e string) *redis.MapStringStringCmd {
 		return pipe.HGetAll(ctx, sessionKey(tenant, Position(e).id()))
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("list sessions: %w", err)
+		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	for i, a := range answers {
 		if len(a.Val()) == 0 {
@@ -287,12 +335,10 @@ func (s *Store) someSessions(ctx context.Context, tenant string, after Position,
 			s.unreadable.PassOver("a session", err)
 			continue
 		}
+		one.Settings.Env = nil
 		list = append(list, one)
 	}
-	if len(entries) == limit {
-		next = Position(entries[limit-1])
-	}
-	return list, next, nil
+	return list, nil
 }
 
 func parseSession(tenant, id string, f map[string]string) (Session, error) {

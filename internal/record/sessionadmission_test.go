@@ -98,11 +98,12 @@ func TestSessionQuotas(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.api.openSession(t, "acme")
-	list, next, err := r.api.ListSessions(ctx, "acme", "", 1)
+	hold := func(int64) error { return nil }
+	list, next, err := r.api.ListSessions(ctx, "acme", "", 1, hold)
 	if err != nil || len(list) != 1 || next == "" {
 		t.Fatalf("got %v, %q, %v, want one and more", list, next, err)
 	}
-	rest, next, err := r.api.ListSessions(ctx, "acme", next, 2)
+	rest, next, err := r.api.ListSessions(ctx, "acme", next, 2, hold)
 	if err != nil || len(rest) != 1 || next != "" || rest[0].ID == list[0].ID {
 		t.Errorf("got %v, %q, %v, want the other one", rest, next, err)
 	}

@@ -36,12 +36,12 @@ func (c *settingsCache) put(id string, settings job.SessionSettings) {
 }
 
 // SessionSettings returns the runtime, limits, environment and names of secrets that a session was opened with, which nothing changes: most are asked for once. So the session may have
-// ended since, or be gone. The caller changes nothing in them. It fails with job.ErrNoSession.
-func (s *Store) SessionSettings(ctx context.Context, id string) (job.SessionSettings, error) {
+// ended since, or be gone. The caller changes nothing in them. hold is as HeldSession's; nothing is held for what is remembered. It fails with job.ErrNoSession.
+func (s *Store) SessionSettings(ctx context.Context, id string, hold func(settings int64) error) (job.SessionSettings, error) {
 	if settings, ok := s.settings.get(id); ok {
 		return settings, nil
 	}
-	x, size, err := s.readSession(ctx, id)
+	x, size, err := s.readSession(ctx, id, hold)
 	if err == nil && size <= maxKnownSettings {
 		s.settings.put(id, x.Settings)
 	}

@@ -70,7 +70,7 @@ var accesses = map[string]access{
 	"GET /v1/problems":                         {job.ScopeRead, ""},
 	"GET /v1/problems/{digest}":                {job.ScopeManage, ""}, // it shows hidden tests
 	"DELETE /v1/problems/{digest}":             {job.ScopeManage, "problem.delete"},
-	"POST /v1/problems/{digest}/regrade":       {job.ScopeSubmit, "batch.submit"},
+	"POST /v1/problems/{digest}/regrade":       {job.ScopeSubmit, "batch.submit"}, // and ScopeRead, which the handler asks for
 	"POST /v1/hooks":                           {job.ScopeManage, "hook.create"},
 	"GET /v1/hooks":                            {job.ScopeRead, ""},
 	"GET /v1/hooks/{id}":                       {job.ScopeRead, ""},

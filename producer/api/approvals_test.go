@@ -130,6 +130,26 @@ func TestApprove(t *testing.T) {
 	}
 }
 
+// TestApproveLarge: a job of as much code as one may have is shown and approved.
+func TestApproveLarge(t *testing.T) {
+	t.Parallel()
+	r := newRuled(t)
+	var j job.Summary
+	body := `{"runtime":"python","limits":{"source_kb":16384},"source":"careful()` + strings.Repeat(`\n`, 10<<20) + `"}` // 20 MiB as JSON
+	r.expecting(t, "POST", "/v1/jobs", body, http.StatusAccepted, &j, as(r.agent))
+	if j.Hold == nil {
+		t.Fatalf("got %+v, want it held", j)
+	}
+	var p job.Pending
+	r.expecting(t, "GET", "/v1/approvals/"+j.ID, "", http.StatusOK, &p, as(r.reviewer))
+	if p.Spec == nil || len(p.Spec.Source) < 10<<20 {
+		t.Error("got less than its code")
+	}
+	if a := r.decide(t, r.reviewer, j.ID, "approve", j.Hold.InputHash, ""); a.status != http.StatusOK {
+		t.Errorf("got %d %s, want it approved", a.status, a.body)
+	}
+}
+
 // TestApprovedInputChanged: what is changed in Redis or in the bucket after it was shown is not approved, and what is changed
 // after it was approved is not what its approval says.
 func TestApprovedInputChanged(t *testing.T) {

@@ -57,9 +57,10 @@ func (a *API) problemRoutes(h huma.API, d documenter) {
 
 	regrade := d.operation("regrade-problem", http.MethodPost, "/v1/problems/{digest}/regrade", "Grade submissions again",
 		"Grades by this problem what another one (from) graded: a batch with a job for each submission, with its metadata and callback, those that were graded last first, up to 10,000. A submission that was graded more than once is graded once. "+
-			"left_out says which are not, and why: sources are kept as long as their jobs.",
+			"left_out says which are not, and why: sources are kept as long as their jobs. It takes the scope read besides: the batch leads to results of jobs that others submitted.",
 		d.answers(202, "Every submission is in the batch, or left out", d.schema(producer.Regraded{})), d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
 	regrade.DefaultStatus = http.StatusAccepted
+	regrade.Security = []map[string][]string{{bearerScheme: {string(job.ScopeSubmit), string(job.ScopeRead)}}}
 	regrade.MaxBodyBytes = recordBody
 	regrade.RequestBody = jsonBody()
 	huma.Register(h, regrade, a.regrade)
@@ -104,6 +105,9 @@ func (a *API) deleteProblem(ctx context.Context, in *problemInput) (*struct{}, e
 }
 
 func (a *API) regrade(ctx context.Context, in *regradeInput) (*regradeOutput, error) {
+	if err := callerOf(ctx).may(job.ScopeRead); err != nil {
+		return nil, err
+	}
 	request, done, err := readBody[producer.RegradeRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)

@@ -17,14 +17,21 @@ const maxSpec = 256 << 20
 
 // Approvals is [producer.Approvals.Approvals].
 func (c *Client) Approvals(ctx context.Context) ([]job.Pending, error) {
-	held, err := c.records.HeldJobs(ctx, c.tenant, producer.MaxApprovals)
+	held, err := c.takeListed(ctx, producer.MaxApprovals)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]job.Pending, len(held))
-	for i, j := range held {
-		list[i] = listedPending(j)
+	jobs, err := c.records.HeldJobs(ctx, c.tenant, producer.MaxApprovals)
+	if err != nil {
+		held.keep(0)
+		return nil, err
 	}
+	list, needed := make([]job.Pending, len(jobs)), int64(0)
+	for i, j := range jobs {
+		list[i] = listedPending(j)
+		needed += listed(j.Metadata)
+	}
+	held.keep(needed)
 	return list, nil
 }
 
@@ -47,6 +54,7 @@ func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
 	if err != nil {
 		return job.Pending{}, err
 	}
+	c = c.ForAnswer(c.tenant, &upTo{c.memory, mostTaken}) // for spec and session together
 	text, err := c.heldSpec(ctx, j)
 	if err != nil {
 		return job.Pending{}, err
@@ -56,7 +64,7 @@ func (c *Client) Approval(ctx context.Context, id string) (job.Pending, error) {
 		return job.Pending{}, fmt.Errorf("read spec of job %s: %w", id, err)
 	}
 	if j.Session != "" { // whose environment its executions have, which stays as it is
-		x, err := c.records.GetSession(ctx, j.Session)
+		x, err := c.takeSession(ctx, c.memory, j.Session)
 		if err != nil {
 			return job.Pending{}, err
 		}
@@ -140,7 +148,7 @@ func (c *Client) heldJob(ctx context.Context, id string) (record.Record, error) 
 	return j, err
 }
 
-// heldSpec reads the spec of a job as it is stored.
+// heldSpec reads the spec of a job as it is stored. A large one takes memory.
 func (c *Client) heldSpec(ctx context.Context, j record.Record) ([]byte, error) {
 	if j.SpecRef == "" {
 		return []byte(j.SpecText), nil
@@ -151,7 +159,7 @@ func (c *Client) heldSpec(ctx context.Context, j record.Record) ([]byte, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
-	return c.objects.GetHeld(ctx, keys.Spec(), maxSpec, func(size int64) error { return c.memory.Take(ctx, answerWeight*size) })
+	return c.objects.GetHeld(ctx, keys.Spec(), maxSpec, func(size int64) error { return c.memory.Take(ctx, min(answerWeight*size, mostTaken)) })
 }
 
 // who is how an approval names the caller.

@@ -40,16 +40,6 @@ func (c *Client) batch(ctx context.Context, id string) (record.Batch, error) {
 	return c.records.GetBatch(ctx, id)
 }
 
-// Batch returns a batch as [Client.GetBatch] would, whosever it is. The deliverer calls
-// it, which serves every tenant.
-func (c *Client) Batch(ctx context.Context, id string) (job.Batch, error) {
-	b, err := c.records.GetBatch(ctx, id)
-	if err != nil {
-		return job.Batch{}, err
-	}
-	return c.wireBatch(b)
-}
-
 // WaitBatch is [producer.Batches.WaitBatch]. It is woken by Redis and bears with outages of up to 30 s.
 func (c *Client) WaitBatch(ctx context.Context, id string) (job.Batch, error) {
 	if !c.ownsBatch(id) {

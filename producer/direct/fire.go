@@ -20,7 +20,7 @@ const (
 	waitingInterval = 2 * time.Second
 	// fireMemory is what fires of all tenants take at once: of two of the largest jobs, or of any number of
 	// small ones.
-	fireMemory = 2 * mostFilled
+	fireMemory = 2 * mostTaken
 )
 
 // Firer is [Client.DecideFire] and [Client.Fire] for all tenants. What it takes of memory is bounded, however

@@ -40,6 +40,9 @@ const (
 	bareBytes   = 1 << 10
 	// itemErrorBytes is more than the error of a batch's job mostly takes.
 	itemErrorBytes = 4 << 10
+	// mostTaken is what is taken for one thing at most, however large that is: less than an api gives to one answer, so that
+	// the largest can be had, too.
+	mostTaken = 24 << 20
 )
 
 // unlimited is the memory of a Client that nobody shares with others.
@@ -75,6 +78,23 @@ func (r *reservation) keep(bytes int64) {
 	if r.taken > bytes {
 		r.Give(r.taken - bytes)
 	}
+}
+
+// upTo is memory of which no more is taken than is left: who needs more goes on without.
+type upTo struct {
+	Memory
+
+	left int64
+}
+
+// Take is [Memory.Take].
+func (u *upTo) Take(ctx context.Context, bytes int64) error {
+	bytes = min(bytes, u.left)
+	err := u.Memory.Take(ctx, bytes)
+	if err == nil {
+		u.left -= bytes
+	}
+	return err
 }
 
 // bounded is so much memory, which is waited for.

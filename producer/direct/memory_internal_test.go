@@ -70,13 +70,13 @@ func TestBoundedMemory(t *testing.T) {
 			outer := &reservation{Memory: memory}
 			defer outer.keep(0)
 			inner := &reservation{Memory: outer}
-			if err := inner.Take(t.Context(), mostFilled); err != nil {
+			if err := inner.Take(t.Context(), mostTaken); err != nil {
 				t.Error(err)
 			}
-			if now := held.Add(mostFilled); now > most.Load() {
+			if now := held.Add(mostTaken); now > most.Load() {
 				most.Store(now)
 			}
-			held.Add(-mostFilled)
+			held.Add(-mostTaken)
 			inner.keep(0)
 			if outer.taken != 0 {
 				t.Errorf("%d bytes would be given back twice", outer.taken)

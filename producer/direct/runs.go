@@ -205,12 +205,13 @@ func (c *Client) takeRun(ctx context.Context, memory Memory, id string) (record.
 	if err != nil {
 		return record.Run{}, err
 	}
-	if err := memory.Take(ctx, runWeight*size); err != nil {
+	takes := min(runWeight*size, mostTaken)
+	if err := memory.Take(ctx, takes); err != nil {
 		return record.Run{}, err
 	}
 	r, err := c.records.GetRun(ctx, id)
 	if err != nil {
-		memory.Give(runWeight * size)
+		memory.Give(takes)
 	}
 	return r, err
 }
@@ -266,15 +267,25 @@ func (c *Client) ListRuns(ctx context.Context, cursor string) (producer.RunPage,
 	if !ok {
 		return producer.RunPage{}, job.Invalid{wrongCursor(cursor)}
 	}
+	held, err := c.takeListed(ctx, listedRuns)
+	if err != nil {
+		return producer.RunPage{}, err
+	}
 	runs, next, err := c.records.ListRuns(ctx, c.tenant, after, listedRuns)
-	page := producer.RunPage{Runs: make([]job.RunSummary, len(runs)), Next: writeCursor(next)}
+	if err != nil {
+		held.keep(0)
+		return producer.RunPage{}, err
+	}
+	page, needed := producer.RunPage{Runs: make([]job.RunSummary, len(runs)), Next: writeCursor(next)}, int64(0)
 	for i, r := range runs {
+		needed += listed(r.Metadata)
 		page.Runs[i] = job.RunSummary{ID: r.ID, Pipeline: r.Name, Template: r.Template, Status: r.State, Metadata: r.Metadata, CreatedAt: r.Created}
 		if !r.Finished.IsZero() {
 			page.Runs[i].FinishedAt = &r.Finished
 		}
 	}
-	return page, err
+	held.keep(needed)
+	return page, nil
 }
 
 // ownsRun reports whether id is a run of this tenant, as far as its name tells.

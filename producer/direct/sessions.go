@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 
 // ForkSession is [producer.Sessions.ForkSession].
 func (c *Client) ForkSession(ctx context.Context, id string, f job.SessionFork) (job.Session, error) {
-	of, err := c.session(ctx, id)
+	of, err := c.takeSession(ctx, c.memory, id)
 	if err != nil {
 		return job.Session{}, err
 	}
@@ -135,69 +134,6 @@ func (c *Client) WaitSession(ctx context.Context, id string) (job.Session, error
 func (c *Client) SessionOfKey(ctx context.Context, key string) (string, error) {
 	return c.records.SessionOfKey(ctx, c.tenant, key)
 }
-
-// session is the record of a session of this tenant.
-func (c *Client) session(ctx context.Context, id string) (record.Session, error) {
-	if err := c.ownSession(id); err != nil {
-		return record.Session{}, err
-	}
-	return c.records.GetSession(ctx, id)
-}
-
-// ownSession fails with job.ErrNoSession for a session that is not this tenant's: it is answered for as if it did not exist.
-func (c *Client) ownSession(id string) error {
-	if tenant, ok := job.TenantOfSession(id); !ok || tenant != c.tenant {
-		return job.ErrNoSession
-	}
-	return nil
-}
-
-// sessionOf is what an execution in a context has to know of its session. Of the main one that is the settings alone.
-func (c *Client) sessionOf(ctx context.Context, id, name string) (x record.Session, err error) {
-	if name != "" && name != job.MainContext {
-		return c.session(ctx, id)
-	}
-	if err := c.ownSession(id); err != nil {
-		return x, err
-	}
-	x.Settings, err = c.records.SessionSettings(ctx, id)
-	return x, err
-}
-
-// ListSessions is [producer.Sessions.ListSessions].
-func (c *Client) ListSessions(ctx context.Context, o producer.SessionListOptions) (producer.SessionPage, error) {
-	page := producer.SessionPage{Sessions: []job.Session{}}
-	if o.Limit == 0 {
-		o.Limit = producer.DefaultPage
-	}
-	if o.Limit < 1 || o.Limit > producer.MaxPage {
-		return page, job.Invalid{{Field: "limit", Value: o.Limit, Message: "is out of range", Allowed: "1 to " + strconv.Itoa(producer.MaxPage)}}
-	}
-	var after record.Position
-	if o.Cursor != "" {
-		var ok bool
-		if after, ok = record.ParseSessionPosition(c.tenant, o.Cursor); !ok {
-			return page, job.Invalid{{Field: "cursor", Value: fmt.Sprintf("%.100s", o.Cursor), Message: "is no cursor of this list", Allowed: "the next_cursor of the page before"}}
-		}
-	}
-	for _, s := range o.Status {
-		if !slices.Contains(job.SessionStatuses(), s) {
-			return page, job.Invalid{{Field: "status", Value: fmt.Sprintf("%.100s", s), Message: "is no status of a session", Allowed: "queued, ready, busy, paused, ended"}}
-		}
-	}
-	list, next, err := c.records.ListSessions(ctx, c.tenant, after, o.Limit, o.Status...)
-	if err != nil {
-		return page, err
-	}
-	for _, x := range list {
-		page.Sessions = append(page.Sessions, wireSession(x))
-	}
-	page.Next = string(next)
-	return page, nil
-}
-
-// SessionCursor is where a list of sessions goes on after this one.
-func SessionCursor(x job.Session) string { return string(record.SessionPosition(x.CreatedAt, x.ID)) }
 
 // ListExecutions is [producer.Sessions.ListExecutions].
 func (c *Client) ListExecutions(ctx context.Context, session string, o producer.SessionListOptions) (producer.JobPage, error) {
@@ -335,7 +271,9 @@ func (c *Client) InterruptSession(ctx context.Context, id string) (job.Session, 
 
 // ChangeSession is [producer.Sessions.ChangeSession].
 func (c *Client) ChangeSession(ctx context.Context, id string, change job.SessionChange) (job.Session, error) {
-	if _, err := c.session(ctx, id); err != nil {
+	held := &reservation{Memory: c.memory} // it is read again once it is changed
+	defer held.keep(0)
+	if _, err := c.takeSession(ctx, held, id); err != nil {
 		return job.Session{}, err
 	}
 	if err := change.Check(); err != nil {

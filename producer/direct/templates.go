@@ -166,13 +166,9 @@ func (c *Client) RunTemplate(ctx context.Context, ref string, r producer.RunRequ
 	return c.acceptFilled(ctx, n, spec)
 }
 
-const (
-	// filledWeight is how many times its size a job that was filled in takes while it is encoded and
-	// stored. Its request was small, and may have taken no memory for that.
-	filledWeight = 4
-	// mostFilled is the most of that: less than an api gives to one answer.
-	mostFilled = 24 << 20
-)
+// filledWeight is how many times its size a job that was filled in takes while it is encoded and
+// stored. Its request was small, and may have taken no memory for that.
+const filledWeight = 4
 
 // acceptFilled creates the job that a template was filled in for.
 func (c *Client) acceptFilled(ctx context.Context, n record.NewJob, spec job.Spec) (producer.Job, error) {
@@ -187,7 +183,7 @@ func (c *Client) acceptFilled(ctx context.Context, n record.NewJob, spec job.Spe
 		size += len(f.Content) + len(f.ContentBase64)
 	}
 	held := &reservation{Memory: c.memory}
-	if err := held.Take(ctx, min(filledWeight*int64(size), mostFilled)); err != nil {
+	if err := held.Take(ctx, min(filledWeight*int64(size), mostTaken)); err != nil {
 		return producer.Job{}, err
 	}
 	defer held.keep(0)

@@ -18,14 +18,14 @@ import (
 // Transcript is [producer.Sessions.Transcript].
 func (c *Client) Transcript(ctx context.Context, session string) iter.Seq2[job.Executed, error] {
 	return func(yield func(job.Executed, error) bool) {
-		x, err := c.session(ctx, session)
+		held := &reservation{Memory: c.memory} // the session's environment, and the ids
+		defer func() { held.keep(0) }()
+		x, err := c.takeSession(ctx, held, session)
 		if err != nil {
 			yield(job.Executed{}, err)
 			return
 		}
-		ids := &reservation{Memory: c.memory}
-		defer func() { ids.keep(0) }()
-		list, err := c.executedBefore(ctx, x, ids)
+		list, err := c.executedBefore(ctx, x, held)
 		if err != nil {
 			yield(job.Executed{}, err)
 			return

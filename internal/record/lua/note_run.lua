@@ -1,7 +1,9 @@
--- note_run notes what was decided about a step of a run, or why a job of one could not be made. What was noted first stays.
+-- note_run notes what was decided about a step of a run, or why a job of one could not be made. What was noted first stays, and of reasons
+-- the first most_whys.
 -- @include memory
 -- @const run_most    what a run's record takes at most, bytes: it is read as a whole
 -- @const small_verdict  what may be noted in any case, bytes
+-- @const most_whys   of so many items of a run it is noted why their jobs could not be made
 -- @include run
 -- @arg id       of the run
 -- @arg field    of the run's record: "step:" and the step's name, or "why:" and the item
@@ -27,7 +29,9 @@ if item ~= '' then
   items_changed(id)
   look_at(id)
 end
-if call('HSETNX', run_key(id), field, value) == 1 then
+if call('HEXISTS', run_key(id), field) == 0 then
+  if item ~= '' and call('HINCRBY', run_key(id), 'whys', 1) > most_whys then return 'ok' end
+  call('HSET', run_key(id), field, value)
   call('HINCRBY', run_key(id), 'charge', bytes)
   charge(bytes)
 end
