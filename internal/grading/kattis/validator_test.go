@@ -75,6 +75,47 @@ func TestValidator(t *testing.T) {
 	}
 }
 
+// TestLimitsByDefault: how much memory a validator has where the package doesn't say, by the size of the largest test and of outputs;
+// and that stacks may have as much as there is of memory, and gVisor gives.
+func TestLimitsByDefault(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		limits                string
+		inputMB               int
+		validationMB, stackMB int64
+	}{
+		{"{}", 0, 0, 128},
+		{"{memory: 64}", 0, 0, 64},
+		{"{}", 60, 512, 128},
+		{"{output: 100}", 60, 644, 128},
+		{"{output: 1000}", 0, 2048, 128},
+		{"{output: 1000, validation_memory: 300}", 60, 300, 128},
+	} {
+		files := with("-- problem.yaml --\nvalidation: custom\nlimits: "+tt.limits+"\n-- output_validators/v.py --\n", "secret/1", "secret/2")
+		files["data/secret/2.in"].Data = make([]byte, tt.inputMB<<20)
+		p, err := Read(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := p.Spec(Program{Runtime: "c", Files: []job.File{{Name: "a.c"}}}, Run{Time: time.Second, Validator: "c", Uploads: map[string]string{"data/secret/2.in": "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := p.Stored(Run{Time: time.Second, Validator: "c", Uploads: map[string]string{"data/secret/2.in": "x"}}, func(string) (string, error) { return "c", nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []struct {
+			checker *job.Checker
+			limits  job.Limits
+		}{{spec.Checker, spec.Limits}, {stored.Checker, stored.Limits}} {
+			if mb := got.checker.Program.Limits.MemoryMB; mb != tt.validationMB || got.limits.StackMB != tt.stackMB {
+				t.Errorf("%s with %d MiB of input: the validator has %d MiB, a stack %d; want %d, %d", tt.limits, tt.inputMB, mb, got.limits.StackMB, tt.validationMB, tt.stackMB)
+			}
+		}
+	}
+}
+
 // TestPasses: what makes a problem multi-pass, and how long each pass may take.
 func TestPasses(t *testing.T) {
 	t.Parallel()
