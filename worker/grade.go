@@ -136,7 +136,7 @@ func newGrader(ctx context.Context, w *Worker, j record.Record, spec job.Spec, l
 		return nil, fmt.Errorf("grade: %w", err)
 	}
 	g := &grader{
-		worker: w, job: j, tests: spec.Tests, passes: spec.Passes(), limits: limits, judgement: judgement, checker: checkerOf(spec),
+		worker: w, job: j, tests: spec.Tests, groups: spec.Groups, passes: spec.Passes(), limits: limits, judgement: judgement, checker: checkerOf(spec),
 		judged: make([]bool, len(spec.Tests)), results: make([]job.TestResult, len(spec.Tests)), shown: job.ShownOutputs,
 	}
 	for i, t := range spec.Tests {

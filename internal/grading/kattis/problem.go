@@ -116,7 +116,7 @@ func Read(files fs.FS) (*Problem, error) {
 		return nil, err
 	}
 	if p.Scoring {
-		if p.Groups, err = data.groups(p.Version, p.Validator != nil); err != nil {
+		if p.Groups, err = data.groups(p.Version, p.Validator != nil, s.scores()); err != nil {
 			return nil, err
 		}
 	} else {

@@ -68,6 +68,11 @@ const (
 	interactive = "interactive"
 )
 
+// scores reports whether an older package says that its validator gives each accepted test a score.
+func (s *settings) scores() bool {
+	return slices.Contains(s.validation, "custom") && slices.Contains(s.validation, "score")
+}
+
 // keyOf is the key that gives the problem a type; "" if it is not of it.
 func (s *settings) keyOf(typ string) string {
 	switch {

@@ -130,7 +130,7 @@ func runAll(tests []job.Test, groups []job.Group) []job.Group {
 		}
 	}
 	for _, g := range groups {
-		byName[g.Name] = job.Group{AcceptScore: g.AcceptScore, RejectScore: g.RejectScore}
+		byName[g.Name] = job.Group{AcceptScore: g.AcceptScore, RejectScore: g.RejectScore, CheckerScore: g.CheckerScore}
 	}
 	var all []job.Group
 	for _, name := range slices.Sorted(maps.Keys(byName)) {

@@ -145,7 +145,10 @@ func TestPasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			version := 6
-			if tt.passes > 1 {
+			switch {
+			case p.Scoring: // its groups say which scores they take
+				version = 13
+			case tt.passes > 1:
 				version = 9
 			}
 			if spec.Checker.Passes != tt.passes || spec.Limits.WallMS != tt.wallMS || spec.SpecVersion != version {
@@ -166,13 +169,13 @@ func TestInteractive(t *testing.T) {
 		passes, version int
 	}{
 		{"2025-09", "problem_format_version: 2025-09\ntype: interactive", "output_validator/v.py", 0, 10},
-		{"2025-09, with a list", "problem_format_version: 2025-09\ntype: [scoring, interactive]", "output_validator/v.py", 0, 10},
+		{"2025-09, with a list", "problem_format_version: 2025-09\ntype: [scoring, interactive]", "output_validator/v.py", 0, 13},
 		{"2025-09, multi-pass", "problem_format_version: 2025-09\ntype: [interactive, multi-pass]", "output_validator/v.py", 2, 12},
 		{"2023-07", "problem_format_version: 2023-07-draft\ntype: pass-fail interactive", "output_validators/v.py", 0, 10},
 		{"2023-07, multi-pass", "problem_format_version: 2023-07-draft\ntype: interactive multi-pass", "output_validators/v.py", 2, 12},
 		{"legacy", "validation: custom interactive", "output_validators/talk/v.py", 0, 10},
 		{"legacy, multi-pass", "validation: custom interactive multi-pass", "output_validators/talk/v.py", 2, 12},
-		{"legacy, with scores", "type: scoring\nvalidation: custom score interactive", "output_validators/v.py", 0, 10},
+		{"legacy, with scores", "type: scoring\nvalidation: custom score interactive", "output_validators/v.py", 0, 13},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
