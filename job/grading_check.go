@@ -119,6 +119,7 @@ func checkGroups(add addFunc, groups []Group, places map[string]groupPlace) {
 		names[g.Name] = true
 		checkWord(add, at+".score", g.Score, "sum", "min", "max", "avg", "pass_fail")
 		checkWord(add, at+".verdict", g.Verdict, "first", "worst", "always")
+		checkWord(add, at+".checker_score", g.CheckerScore, "none", "within", "required")
 		checkWord(add, at+".on_reject", g.OnReject, "continue", "break")
 		checkPoints(add, at+".accept_score", g.AcceptScore)
 		checkPoints(add, at+".reject_score", g.RejectScore)

@@ -53,6 +53,7 @@ func TestCheckGrading(t *testing.T) {
 		{name: "score", groups: []Group{{Score: "mean"}}, want: "groups[0].score: is not known (got mean); allowed: sum, min, max, avg, pass_fail"},
 		{name: "verdict", groups: []Group{{Verdict: "last"}}, want: "groups[0].verdict: is not known"},
 		{name: "on_reject", groups: []Group{{OnReject: "stop"}}, want: "groups[0].on_reject: is not known"},
+		{name: "checker_score", groups: []Group{{CheckerScore: "any"}}, want: "groups[0].checker_score: is not known (got any); allowed: none, within, required"},
 		{name: "max_score", groups: []Group{{MaxScore: number(-1)}}, want: "groups[0].max_score: is out of range"},
 		{name: "requires what is not there", groups: []Group{{Name: "a", RequirePass: []string{"b"}}}, want: "groups[0].require_pass[0]: is not a group of this job (got b)"},
 		{name: "requires itself", tests: in("a"), groups: []Group{{Name: "a", RequirePass: []string{"a"}}}, want: "groups[0].require_pass[0]: is not a group before this one"},

@@ -14,8 +14,9 @@ import (
 // version 4 Tests, version 5 limits of the compile step, Limits.AddressSpaceMB, Limits.StackMB,
 // Commands, StdinBase64, MergeStderr and TruncateOutput, version 6 checkers that are programs, version 7 Isolation, version 8 Interactive,
 // version 9 checkers of kind testlib, further passes, and arguments of a test for the default checker, version 10 checkers that are interactive,
-// version 11 Placement, version 12 further passes with a checker that is interactive.
-const SpecVersion = 12
+// version 11 Placement, version 12 further passes with a checker that is interactive,
+// version 13 Group.CheckerScore.
+const SpecVersion = 13
 
 // Spec is what a producer submits: code, what it reads, what it may use, and where
 // to post the result.
@@ -121,6 +122,9 @@ func (s *Spec) RunFile(name string) {
 // Needs is the version that a worker has to know to run the job.
 func (s Spec) Needs() int {
 	l := s.Limits
+	if slices.ContainsFunc(s.Groups, func(g Group) bool { return g.CheckerScore != "" }) {
+		return 13
+	}
 	if s.Checker != nil && s.Checker.Interactive && s.Checker.Passes > 1 {
 		return 12
 	}

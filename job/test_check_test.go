@@ -114,6 +114,10 @@ func TestCheckTests(t *testing.T) {
 	if n := inPasses.Needs(); n != 12 {
 		t.Errorf("passes of an interactive checker need version %d, want 12", n)
 	}
+	inPasses.Groups = []job.Group{{CheckerScore: "within"}}
+	if n := inPasses.Needs(); n != 13 {
+		t.Errorf("what a group takes of scores needs version %d, want 13", n)
+	}
 	own := job.Spec{Tests: []job.Test{{Name: "1", CheckerArgs: []string{"case_sensitive"}}}}
 	if n := own.Needs(); n != 9 {
 		t.Errorf("a test's arguments for the default checker: got version %d, want 9", n)

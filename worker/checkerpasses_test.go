@@ -30,7 +30,7 @@ sys.exit(42 if said == [kept.read_text()] else 43)
 
 // coder is a submission to it, which does what its argument says. The number is in no input but the first pass's.
 const coder = `
-import glob, os, sys, time
+import glob, os, socket, sys, time
 what, x = input().split()
 first = what == 'encode'
 places = ['/work/kept', '/tmp/kept', '/dev/shm/kept', '/tmp/.glovebox/kept']
@@ -45,6 +45,15 @@ elif first:
         if os.fork() == 0:
             os.setsid()
             while True: time.sleep(1)
+    if how == 'leaves ports':
+        for bit in range(21):
+            try:
+                if int(x) >> bit & 1 == 0: continue
+                with socket.create_server(('127.0.0.1', 20000 + bit)) as server, socket.create_connection(server.getsockname()) as near:
+                    far, _ = server.accept()
+                    far.close() # the first to close waits
+                    near.recv(1)
+            except OSError: pass
     print('a')
 elif how == 'wrong in the second': print('a')
 elif how == 'crashes in the second': raise SystemExit(3)
@@ -52,6 +61,12 @@ elif how == 'sleeps in the second': time.sleep(100)
 elif how == 'eats memory in the second':
     held = []
     while True: held.append(b'x' * (8 << 20))
+elif how == 'leaves ports':
+    number = 0
+    for bit in range(21):
+        try: socket.socket().bind(('127.0.0.1', 20000 + bit))
+        except OSError as e: number |= 1 << bit
+    print(number)
 elif how == 'leaves files':
     found = [open(p).read() for p in places if os.path.exists(p)]
     print(found[0] if found else 'nothing', len([p for p in glob.glob('/proc/[0-9]*') if p != '/proc/1']))
@@ -72,9 +87,9 @@ func passes(n int, source, checker string, args ...string) job.Spec {
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	g := start(t, nil)
-	args := []string{"right", "wrong in the first", "wrong in the second", "crashes in the second", "leaves files", "eats memory in the second"}
+	args := []string{"right", "wrong in the first", "wrong in the second", "crashes in the second", "leaves files", "leaves ports", "eats memory in the second"}
 	r := g.result(g.submit(passes(2, coder, codeChecker, args...)))
-	if got, want := cameTo(r), "WA 1: AC WA WA RTE WA MLE"; got != want || r.Attempt != 1 {
+	if got, want := cameTo(r), "WA 1: AC WA WA RTE WA WA MLE"; got != want || r.Attempt != 1 {
 		t.Fatalf("got %s in attempt %d, want %s; %+v", got, r.Attempt, want, r.Error)
 	}
 	var most, all int64 // of one pass, as the tests have it; of all passes
@@ -87,6 +102,7 @@ func TestPasses(t *testing.T) {
 		{2, "a\n", `read 'encode 1234567\n', said ['a']; read 'decode a\n', said ['a']; `},
 		{2, "", ""},
 		{2, "nothing 1\n", `read 'encode 1234567\n', said ['a']; read 'decode a\n', said ['nothing', '1']; `},
+		{2, "2097151\n", `read 'encode 1234567\n', said ['a']; read 'decode a\n', said ['2097151']; `}, // no port is to be had
 		{2, "", ""},
 	} {
 		test := r.Tests[i]
@@ -95,7 +111,7 @@ func TestPasses(t *testing.T) {
 		}
 		most, all = most+test.Usage.WallMS, all+int64(test.Passes)
 	}
-	if r.Usage.WallMS <= most || all != 11 {
+	if r.Usage.WallMS <= most || all != 13 {
 		t.Errorf("all passes took %d ms, and the longest of each test together %d", r.Usage.WallMS, most)
 	}
 }

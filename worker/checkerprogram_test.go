@@ -80,6 +80,41 @@ func TestCheckerProgram(t *testing.T) {
 	}
 }
 
+// TestScoresThatGroupsTake: a score where the test's group takes none, more than the test gives, and none where each accepted test is to
+// have one, are the judge's fault, and none of the submission's.
+func TestScoresThatGroupsTake(t *testing.T) {
+	t.Parallel()
+	g := start(t, nil)
+	ten := 10.0
+	spec := judgedBy("python", anyDivisor)
+	spec.Groups = []job.Group{
+		{OnReject: "continue"}, {Name: "none", Score: "pass_fail", CheckerScore: "none", OnReject: "continue"},
+		{Name: "within", CheckerScore: "within", OnReject: "continue"}, {Name: "required", CheckerScore: "required", OnReject: "continue"},
+	}
+	for _, c := range []struct {
+		group, says string
+		prints      string
+	}{
+		{"none", "", "6"}, {"none", "points", "6"},
+		{"within", "points", "6"}, {"within", "points", "12"}, {"within", "part", "3"},
+		{"required", "points", "12"}, {"required", "", "6"}, {"required", "part", "6"}, {"required", "", "5"},
+	} {
+		test := job.Test{Name: fmt.Sprint(len(spec.Tests)), Group: c.group, Stdin: "12", Answer: "6", Args: []string{c.prints}, CheckerArgs: []string{c.says}}
+		if c.group == "within" {
+			test.Points = &ten
+		}
+		spec.Tests = append(spec.Tests, test)
+	}
+	spec.Source = `echo "$1"`
+	r := g.result(g.submit(spec))
+	if got, want := cameTo(r), "JE: AC JE AC JE AC AC JE JE WA"; got != want || r.Attempt != 1 {
+		t.Fatalf("got %s in attempt %d, want %s; %+v", got, r.Attempt, want, r.Error)
+	}
+	if want := `test "1" could not be checked: the checker gives a score, and the test's group is all or nothing (checker_score)`; r.Error == nil || r.Error.Code != job.CodeJudgeError || !strings.HasSuffix(r.Error.Message, want) {
+		t.Errorf("got %+v, want %q", r.Error, want)
+	}
+}
+
 // inPython is a checker of one statement or two.
 func inPython(does string) string { return "import sys, os\nfeedback = sys.argv[3]\n" + does }
 

@@ -20,7 +20,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 		return nil, sandbox.Outcome{}, err
 	}
 	defer g.close()
-	program.Tests, program.Interactive = g, g.checker.Interactive
+	program.Tests, program.Interactive, program.NoInternet = g, g.checker.Interactive, g.passes > 1
 	program.ForkTests = len(spec.Tests) >= minForked && !spec.Fresh && spec.Commands == nil
 	program.Limits.CPUMS += cpuHeadroom(program.Limits)
 	var last sandbox.Outcome // of the last sandbox in which the program could be run
@@ -136,7 +136,7 @@ func newGrader(ctx context.Context, w *Worker, j record.Record, spec job.Spec, l
 		return nil, fmt.Errorf("grade: %w", err)
 	}
 	g := &grader{
-		worker: w, job: j, tests: spec.Tests, passes: spec.Passes(), limits: limits, judgement: judgement, checker: checkerOf(spec),
+		worker: w, job: j, tests: spec.Tests, groups: spec.Groups, passes: spec.Passes(), limits: limits, judgement: judgement, checker: checkerOf(spec),
 		judged: make([]bool, len(spec.Tests)), results: make([]job.TestResult, len(spec.Tests)), shown: job.ShownOutputs,
 	}
 	for i, t := range spec.Tests {

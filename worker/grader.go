@@ -22,6 +22,7 @@ type grader struct {
 	worker    *Worker
 	job       record.Record
 	tests     []job.Test
+	groups    []job.Group
 	passes    int // of each, at most
 	limits    job.Limits
 	judgement *grading.Judgement

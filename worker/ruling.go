@@ -27,6 +27,9 @@ func (g *grader) rule(ctx context.Context, t job.Test, ended job.Verdict) (rulin
 	} else {
 		r, err = g.check(ctx, t)
 	}
+	if g.program != nil && err == nil {
+		r.Ruling = r.Held(g.takes(t), g.judgement.Most(g.current))
+	}
 	var answer *grading.AnswerError
 	var gone *inputError
 	switch {
@@ -45,6 +48,16 @@ func (g *grader) rule(ctx context.Context, t job.Test, ended job.Verdict) (rulin
 		g.unjudged(t, ": "+r.Fault)
 	}
 	return r, nil
+}
+
+// takes is which scores of a checker's program the test's group takes.
+func (g *grader) takes(t job.Test) string {
+	for _, group := range g.groups {
+		if group.Name == t.Group {
+			return group.CheckerScore
+		}
+	}
+	return ""
 }
 
 // check compares what the program printed with the test's answer. It ends with ctx.

@@ -316,11 +316,13 @@ func TestEmpty(t *testing.T) {
 // TestFilterOfTests: all jumps of the longer filter lead to where those of the shorter one do.
 func TestFilterOfTests(t *testing.T) {
 	t.Parallel()
-	for noIPC, want := range map[bool]string{
-		false: "clone3 38, fallocate 95, other 0, setns 1, shmget 0, unshare 1, x86 1, keys 38 38 38",
-		true:  "clone3 38, fallocate 95, other 0, setns 1, shmget 38, unshare 1, x86 1, keys 38 38 38",
+	for of, want := range map[struct{ noIPC, noInternet bool }]string{
+		{}:            "clone3 38, fallocate 95, other 0, setns 1, shmget 0, unshare 1, x86 1, keys 38 38 38, sockets 0 0 0",
+		{true, false}: "clone3 38, fallocate 95, other 0, setns 1, shmget 38, unshare 1, x86 1, keys 38 38 38, sockets 0 0 0",
+		{true, true}:  "clone3 38, fallocate 95, other 0, setns 1, shmget 38, unshare 1, x86 1, keys 38 38 38, sockets 97 97 0",
+		{false, true}: "clone3 38, fallocate 95, other 0, setns 1, shmget 0, unshare 1, x86 1, keys 38 38 38, sockets 97 97 0",
 	} {
-		f, err := filter(noIPC)
+		f, err := filter(of.noIPC, of.noInternet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,15 +349,16 @@ func TestFilterOfTests(t *testing.T) {
 		}
 		arch := auditArch[runtime.GOARCH]
 		got := fmt.Sprintf(
-			"clone3 %d, fallocate %d, other %d, setns %d, shmget %d, unshare %d, x86 %d, keys %d %d %d", answer(arch, unix.SYS_CLONE3, 0), answer(arch, unix.SYS_FALLOCATE, 0),
+			"clone3 %d, fallocate %d, other %d, setns %d, shmget %d, unshare %d, x86 %d, keys %d %d %d, sockets %d %d %d", answer(arch, unix.SYS_CLONE3, 0), answer(arch, unix.SYS_FALLOCATE, 0),
 			answer(arch, unix.SYS_READ, 0), answer(arch, unix.SYS_SETNS, 0), answer(arch, unix.SYS_SHMGET, 0), answer(arch, unix.SYS_UNSHARE, 0), answer(3, unix.SYS_READ, 0),
 			answer(arch, unix.SYS_KEYCTL, 0), answer(arch, unix.SYS_ADD_KEY, 0), answer(arch, unix.SYS_REQUEST_KEY, 0),
+			answer(arch, unix.SYS_SOCKET, unix.AF_INET), answer(arch, unix.SYS_SOCKET, unix.AF_INET6), answer(arch, unix.SYS_SOCKET, unix.AF_UNIX),
 		)
 		if got != want {
-			t.Errorf("no IPC %v: got %s, want %s", noIPC, got, want)
+			t.Errorf("%+v: got %s, want %s", of, got, want)
 		}
 		if answer(arch, unix.SYS_CLONE, unix.CLONE_NEWUSER) != 1 || answer(arch, unix.SYS_CLONE, 0) != 0 {
-			t.Errorf("no IPC %v: clone is not as it should be", noIPC)
+			t.Errorf("%+v: clone is not as it should be", of)
 		}
 	}
 }

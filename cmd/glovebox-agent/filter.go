@@ -37,7 +37,11 @@ const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID 
 //
 // With noIPC also System V's and POSIX's objects for communication between processes, which outlive
 // them: what is run on one test could leave something there for the next.
-func filter(noIPC bool) (*unix.SockFprog, error) {
+//
+// With noInternet also sockets of the internet's protocols: a port is in use for a minute after both ends of
+// a connection over the loopback interface are gone, and whoever tries to have it sees that. They answer as a kernel that was built
+// without the protocols does.
+func filter(noIPC, noInternet bool) (*unix.SockFprog, error) {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
 		return nil, fmt.Errorf("refuse system calls: no filter for %s", runtime.GOARCH)
@@ -70,10 +74,24 @@ func filter(noIPC bool) (*unix.SockFprog, error) {
 	if noIPC {
 		absent = append(absent, unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN)
 	}
-	more := uint8(len(absent))
-	program[1].Jf += more // over what is inserted below
-	for i, call := range absent {
-		program = slices.Insert(program, 3+i, unix.SockFilter{Code: ifEqual, K: call, Jt: 8 + more - uint8(i)}) // to ENOSYS
+	var more []unix.SockFilter // each with where its jump leads, from the first
+	for _, call := range absent {
+		more = append(more, unix.SockFilter{Code: ifEqual, K: call, Jt: 8}) // to ENOSYS
 	}
+	if noInternet {
+		more = append(more, unix.SockFilter{Code: ifEqual, K: unix.SYS_SOCKET, Jt: 10}) // to what is behind
+		program = append(program,
+			unix.SockFilter{Code: load, K: atFlags}, // the protocols' family
+			unix.SockFilter{Code: ifEqual, K: unix.AF_INET, Jt: 2},
+			unix.SockFilter{Code: ifEqual, K: unix.AF_INET6, Jt: 1},
+			unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW},
+			unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EAFNOSUPPORT)},
+		)
+	}
+	program[1].Jf += uint8(len(more)) // over what is inserted below
+	for i := range more {
+		more[i].Jt += uint8(len(more) - i)
+	}
+	program = slices.Insert(program, 3, more...)
 	return &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}, nil
 }

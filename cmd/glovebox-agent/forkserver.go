@@ -68,7 +68,7 @@ func startForkServer(start agentwire.Start, shared *group) (*forkServer, error) 
 	limits.CPUMS, limits.Processes = unboundedCPUMS, math.MaxInt32 // each child's own
 	r := run{
 		name: testsGroup, shared: shared, argv: start.Command, env: env, limits: limits, control: theirs, limitControl: true,
-		noIPC: true, forks: true, mergeStderr: start.MergeStderr, stderr: &output{},
+		noIPC: true, noInternet: start.NoInternet, forks: true, mergeStderr: start.MergeStderr, stderr: &output{},
 	}
 	begun, failure, err := r.startProcess()
 	if err != nil {

@@ -111,7 +111,7 @@ func (r *run) child(g group, p pipes) (*child, error) {
 			return capability == unix.CAP_SETGID || capability == unix.CAP_SETUID
 		})
 	}
-	if c.filter, err = filter(r.noIPC); err != nil {
+	if c.filter, err = filter(r.noIPC, r.noInternet); err != nil {
 		return nil, err
 	}
 	if hostKernel {

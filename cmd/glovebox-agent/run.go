@@ -38,6 +38,8 @@ type run struct {
 	testID uintptr
 	// noIPC refuses what outlives processes and is no file.
 	noIPC bool
+	// noInternet refuses sockets of the internet's protocols.
+	noInternet bool
 	// process, if set, was prepared and is the program's already; otherwise one is started.
 	process *process
 	// extraMemory is what it may hold beside limits.MemoryMB, bytes.

@@ -135,7 +135,7 @@ func (s *session) runTest(start agentwire.Start, t test, id uintptr, streams pip
 	}
 	r := run{
 		name: testsGroup, shared: all, streams: &streams, argv: slices.Concat(start.Command, t.args), env: start.Env, limits: start.Limits,
-		stdin: stdin, killed: s.killed, signals: s.signals, testID: id, noIPC: true, mergeStderr: start.MergeStderr,
+		stdin: stdin, killed: s.killed, signals: s.signals, testID: id, noIPC: true, noInternet: start.NoInternet, mergeStderr: start.MergeStderr,
 		stdout: s.stream(agentwire.TypeStdout, start), stderr: stderr,
 		started: func() error { return s.out.WriteJSON(agentwire.TypeStarted, agentwire.Started{}) },
 	}

@@ -200,6 +200,9 @@ func (g *grader) submit(ctx context.Context, t *attempt, spec job.Spec) error {
 			t.id = j.ID
 			return nil
 		}
+		if g.fit(&spec.Limits, spec.Checker, err) {
+			continue
+		}
 		if err := patience.wait(ctx, err); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 )
@@ -127,6 +128,42 @@ func TestGradeStoredRefused(t *testing.T) {
 	// Where none is taken, there is nothing to report on.
 	if stdout, stderr, code := b.glovebox("", "grade", "--problem", digest, big, shell); code != exitUsage || stdout != "" || !strings.Contains(stderr, "source: is too large") {
 		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// TestGradeWithinMaximums: limits that a package doesn't give itself are lowered to what its tenant may have, in a job and as it is stored.
+func TestGradeWithinMaximums(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	if _, err := b.Records.CreateTenant(t.Context(), "default", job.Terms{Maximums: job.Limits{StackMB: 16, MemoryMB: 400}}); err != nil {
+		t.Fatal(err)
+	}
+	specs := make(chan job.Spec, 1)
+	b.endJobs(func(j record.Record) {
+		specs <- *j.Spec
+		b.End(b.t, j, nil, func(r *job.Result) {
+			if err := judged(*j.Spec, r); err != nil {
+				b.t.Errorf("judge: %v", err)
+			}
+		})
+	})
+	dir := b.problem(small(map[string]string{
+		"problem.yaml": "validation: custom\nlimits: {memory: 300, output: 64}\n", "output_validators/v.py": "", ".timelimit": "1",
+	}))
+	if stdout, stderr, code := b.glovebox("", "grade", "--problem", dir, b.file("good.py", "#good")); code != exitOK {
+		t.Fatalf("got exit code %d, %s%s", code, stdout, stderr)
+	}
+	if got := <-specs; got.Limits.StackMB != 16 || got.Checker.Program.Limits.MemoryMB != 400 {
+		t.Errorf("got %+v, of the validator %+v; want a stack of 16 MiB and 400 MiB", got.Limits, got.Checker.Program.Limits)
+	}
+	stdout, _, _ := b.glovebox("", "problem", "show", b.upload(dir))
+	contains(t, "stored", stdout, `"stack_mb": 16`, `"memory_mb": 400`)
+	// What the package says itself is not changed.
+	mine := b.problem(small(map[string]string{
+		"problem.yaml": "validation: custom\nlimits: {memory: 300, validation_memory: 500}\n", "output_validators/v.py": "", ".timelimit": "1",
+	}))
+	if _, stderr, code := b.glovebox("", "grade", "--problem", mine, b.file("good.py", "#good")); code != exitUsage || !strings.Contains(stderr, "checker.program.limits.memory_mb: is out of range (got 500)") {
+		t.Errorf("got exit code %d, %s", code, stderr)
 	}
 }
 

@@ -82,6 +82,9 @@ func (a *app) uploadProblem(ctx context.Context, o gradeOptions, asJSON bool) er
 		}
 		stored.Name = job.Clip(cmp.Or(stored.Name, filepath.Base(abs)), maxProblemName)
 		head, err := jobs.StoreProblem(ctx, stored)
+		if g.fit(&stored.Limits, stored.Checker, err) {
+			head, err = jobs.StoreProblem(ctx, stored)
+		}
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the protocol's version; the two ends must agree on it.
-const Version = 18
+const Version = 19
 
 // MaxPayload is the most that a frame of any type may carry. frameTypes has each type's own bound,
 // MaxStart that of a Start, which takes several frames.

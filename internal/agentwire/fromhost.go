@@ -159,6 +159,8 @@ func (h *FromHost) finishStart() error {
 		return violation("start is for an interactive program, and for a session or a prepared process")
 	case h.Start.StderrKB < 0 || h.Start.StderrKB > maxMB || h.Start.StderrKB > 0 && !h.Start.Tests:
 		return violation("start has %d KiB of stderr, and is for no tests, or beyond reason", h.Start.StderrKB)
+	case h.Start.NoInternet && !h.Start.Tests:
+		return violation("start refuses sockets to tests, and is for none")
 	case h.Start.Tests && becomes:
 		return violation("start is for tests and a prepared process")
 	case h.Start.Forks != nil && (!h.Start.Tests || len(h.Start.Compile) > 0 || h.Start.Forks.MemoryMB <= 0 || h.Start.Forks.MemoryMB > maxMB):

@@ -34,6 +34,8 @@ func hostFrames(t *testing.T) map[string]Frame {
 	tests.Tests, warm.Tests = true, true
 	loud, loudTests, loudest, hushed := start, tests, tests, tests
 	loud.StderrKB, loudTests.StderrKB, loudest.StderrKB, hushed.StderrKB = 1, 1, 1<<50, -1
+	offline, offlineTests := start, tests
+	offline.NoInternet, offlineTests.NoInternet = true, true
 	forked, forkedProgram, forkedFree, forkedVast := tests, start, tests, tests
 	forked.Forks, forkedProgram.Forks = &Forks{Words: []string{"numpy"}, MemoryMB: 190}, &Forks{MemoryMB: 190}
 	forkedFree.Forks, forkedVast.Forks = &Forks{}, &Forks{MemoryMB: 1 << 50}
@@ -64,6 +66,7 @@ func hostFrames(t *testing.T) map[string]Frame {
 		"prepare nothing": frame(t, TypePrepare, Prepare{Protocol: Version}), "prepare old": frame(t, TypePrepare, Prepare{Protocol: Version + 1, Command: []string{"x"}}),
 		"tests": frame(t, TypeStart, tests), "tests of prepared": frame(t, TypeStart, warm), "test": frame(t, TypeTest, Test{Args: []string{"a"}}), "no test": frame(t, TypeTest, "{"), "done": frame(t, TypeDone, nil),
 		"stderr of tests": frame(t, TypeStart, loudTests), "stderr of a program": frame(t, TypeStart, loud), "vast stderr": frame(t, TypeStart, loudest), "negative stderr": frame(t, TypeStart, hushed),
+		"tests without sockets": frame(t, TypeStart, offlineTests), "program without sockets": frame(t, TypeStart, offline),
 		"forked tests": frame(t, TypeStart, forked), "forked program": frame(t, TypeStart, forkedProgram), "compiled forked tests": frame(t, TypeStart, forkedCompiled),
 		"forked tests without memory": frame(t, TypeStart, forkedFree), "vast forked tests": frame(t, TypeStart, forkedVast),
 		"session": frame(t, TypeStart, session), "graded session": frame(t, TypeStart, graded), "compiled session": frame(t, TypeStart, compiled), "warm session": frame(t, TypeStart, warmSession),
@@ -112,6 +115,7 @@ func TestFromHost(t *testing.T) {
 		"tests,!stdin", "tests,!test", "tests,!done", "tests,go,!go", "tests,go,!stdin", "tests,go,!a", "tests,go,!no test", "tests,go,test,!test", "tests,go,test,!done", "tests,go,test,!kill",
 		"tests,go,done,!test", "tests,go,done,!done", "start,go,!test", "start,go,!done", "prepare,tests of prepared,!go",
 		"stderr of tests,go,test,go,done", "stderr of a program,!go", "vast stderr,!go", "negative stderr,!go",
+		"tests without sockets,go,test,go,done", "program without sockets,!go",
 		"forked tests,go,test,go,done", "forked program,!go", "compiled forked tests,!go", "forked tests without memory,!go", "vast forked tests,!go",
 		"session,a,data,go,turn,stdin,stdin,go,kill,credit,turn,go,kill,done,credit", "session,go,done", "session,go,kill",
 		"session,!stdin", "session,!turn", "session,!done", "session,go,!go", "session,go,!stdin", "session,go,!test", "session,go,!no turn", "session,go,!endless turn",

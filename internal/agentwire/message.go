@@ -75,6 +75,8 @@ type Start struct {
 	Tests bool `json:"tests,omitempty"`
 	// Forks, with Tests: the command is started once, and makes the process of each test. nil: each test starts it.
 	Forks *Forks `json:"forks,omitempty"`
+	// NoInternet, with Tests: none of them gets a socket of the internet's protocols.
+	NoInternet bool `json:"no_internet,omitempty"`
 	// StderrKB, with Tests, is how much of each run's stderr is sent, KiB. 0: [MaxTestStderr].
 	StderrKB int64 `json:"stderr_kb,omitempty"`
 	// Session: the command is an interpreter that gets code in turns, and keeps its state from one to the next.

@@ -61,8 +61,8 @@ func missing(component string) string {
 		if _, err = exec.LookPath("npm"); err == nil {
 			_, err = exec.LookPath("node")
 		}
-	case "python3":
-		_, err = exec.LookPath("python3")
+	case "python3", "g++":
+		_, err = exec.LookPath(component)
 	case "cgroups":
 		if Leaves() == "" {
 			return "the host delegates no cgroups to this process: make test-vm runs this test where it does"

@@ -114,6 +114,35 @@ func Rule(report []byte, more int) Ruling {
 	return r
 }
 
+// Held is the ruling where a group takes scores as [job.Group.CheckerScore] says. most is what the test gives at most.
+func (r Ruling) Held(takes string, most float64) Ruling {
+	if r.Verdict != job.Accepted || r.Next != nil {
+		return r
+	}
+	fault := ""
+	switch takes {
+	case "none":
+		if r.Score != nil || r.Multiplier != nil {
+			fault = "the checker gives a score, and the test's group is all or nothing"
+		}
+	case "within": // as many digits as scores have when they are added up
+		if r.Score != nil && rounded(*r.Score) > rounded(most) {
+			fault = fmt.Sprintf("the checker gives a score above what the test gives at most, %g", most)
+		}
+	case "required":
+		switch {
+		case r.Multiplier != nil:
+			fault = "the checker gives a share, and there is no largest score of which it could be one"
+		case r.Score == nil:
+			fault = "the checker accepts an output without a score (score.txt), and the test's group gives none by itself"
+		}
+	}
+	if fault != "" {
+		r.Verdict, r.Score, r.Multiplier, r.Fault = job.JudgeError, nil, nil, fault+" (checker_score)"
+	}
+	return r
+}
+
 // parseScore takes decimals only: ParseFloat has inf, nan, hexadecimal and underscores, too.
 func parseScore(text string, most float64) (float64, bool) {
 	text = strings.Trim(text, " \t\r\n\v\f")

@@ -94,6 +94,47 @@ func TestRulePasses(t *testing.T) {
 	}
 }
 
+// TestHeld: which scores a group takes, in the format's words of 2025-09, and what is the judge's fault otherwise.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	score := func(x float64) Ruling { return Ruling{Verdict: job.Accepted, Score: &x} }
+	share := func(x float64) Ruling { return Ruling{Verdict: job.Accepted, Multiplier: &x} }
+	none, wrong := Ruling{Verdict: job.Accepted}, Ruling{Verdict: job.WrongAnswer}
+	const third = 200.0 / 3
+	for _, tt := range []struct {
+		name, takes string
+		ruling      Ruling
+		fault       string // what the fault begins with; "" for none
+	}{
+		{"any", "", score(1e6), ""},
+		{"none, none", "none", none, ""},
+		{"none, a score", "none", score(0), "the checker gives a score, and the test's group is all or nothing"},
+		{"none, a share", "none", share(1), "the checker gives a score, and the test's group is all or nothing"},
+		{"within, none", "within", none, ""},
+		{"within, a share", "within", share(1), ""},
+		{"within, all", "within", score(third), ""},
+		{"within, all in decimals", "within", score(66.666666667), ""},
+		{"within, more", "within", score(66.67), "the checker gives a score above what the test gives at most, 66.6"},
+		{"required, a score", "required", score(1e6), ""},
+		{"required, 0", "required", score(0), ""},
+		{"required, none", "required", none, "the checker accepts an output without a score (score.txt)"},
+		{"required, a share", "required", share(1), "the checker gives a share, and there is no largest score"},
+		{"required, rejected", "required", wrong, ""},
+		{"required, another pass", "required", Ruling{Verdict: job.Accepted, Next: &NextPass{}}, ""},
+	} {
+		got := tt.ruling.Held(tt.takes, third)
+		if tt.fault == "" {
+			if d := cmp.Diff(tt.ruling, got); d != "" {
+				t.Errorf("%s: %s", tt.name, d)
+			}
+			continue
+		}
+		if got.Verdict != job.JudgeError || got.Score != nil || got.Multiplier != nil || !strings.HasPrefix(got.Fault, tt.fault) {
+			t.Errorf("%s: got %+v, want %q", tt.name, got, tt.fault)
+		}
+	}
+}
+
 // FuzzRule: whatever a sandbox reports, the verdict is one of three, a score is one that counts, and there are no more
 // passes than may be.
 func FuzzRule(f *testing.F) {

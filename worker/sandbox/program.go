@@ -48,6 +48,9 @@ type Program struct {
 	Tests Tests
 	// ForkTests lets the sandbox start Command once, and have it make the process of each of Tests: it is the runtime's own, for any file.
 	ForkTests bool
+	// NoInternet refuses sockets of the internet's protocols to each of Tests, also between its own processes: the ports that one has used are
+	// seen by the next for a minute.
+	NoInternet bool
 	// StderrKB, KiB, bounds what comes of stderr in each of Tests; the rest is dropped. 0: 64.
 	StderrKB int64
 	// Turns, if set, make Command an interpreter that executes what they give it, and keeps its state from one to the

@@ -84,6 +84,9 @@ func (p *problem) settle() error {
 	if p.total() > job.MaxPoints {
 		return faultf(p.described(), "points", "come to %g; up to %g are given", p.total(), float64(job.MaxPoints))
 	}
+	if p.scoring {
+		p.warnOfRequired()
+	}
 	if p.timeLimit == 0 {
 		p.warnf("the problem has no time limit: give one with --time-limit, or it is derived from submissions/accepted/")
 	}
@@ -91,6 +94,16 @@ func (p *problem) settle() error {
 		p.warnf("the problem has no memory limit: give one with --memory-mb, or it is the format's 2048 MiB")
 	}
 	return nil
+}
+
+// warnOfRequired warns of groups that others require, and that may give a part of their points: other judges may refuse the package.
+func (p *problem) warnOfRequired() {
+	names := p.folders()
+	for i, g := range p.groups {
+		if g.how != "pass-fail" && slices.ContainsFunc(p.groups, func(other group) bool { return slices.Contains(other.requires, i) }) {
+			p.warnf("data/secret/%s is required by other groups (require_pass), and has score_aggregation: %s: the format wants pass-fail for that. Here the group is passed if all of its tests are accepted", names[i], g.how)
+		}
+	}
 }
 
 // described is the file that says what the problem is.

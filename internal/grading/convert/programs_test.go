@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,80 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 )
+
+// says is a checker, and an interactor beside it: it exits with the code that begins the answer's file, or the input's, and says the rest.
+const says = `
+#include <cstdio>
+#include <string>
+int main(int, char **argv) {
+	std::string name = argv[0];
+	bool checks = name.size() > 8 && name.substr(name.size() - 8) == "/checker";
+	std::FILE *file = std::fopen(argv[checks ? 3 : 1], "r");
+	int code;
+	char words[100] = "";
+	if (!file || std::fscanf(file, "%d %99[^\n]", &code, words) < 1) return 3;
+	std::fprintf(stderr, "%s\n", words);
+	return code;
+}
+`
+
+// TestTestlib: what becomes of exit code and message of programs that are written with testlib.h. Where that has no code for a part of the
+// points, it exits with the share of _pc, which is 0 for nothing and 4 or 8 for two per cent and four.
+func TestTestlib(t *testing.T) {
+	t.Parallel()
+	gbtest.Require(t, "g++")
+	dir := t.TempDir()
+	put(t, dir, "testlib.cpp", testlibWrapper)
+	put(t, dir, "says.cpp", []byte(says))
+	for program, sources := range map[string][]string{"interactor": {"says.cpp", "testlib.cpp"}, "checker": {"says.cpp"}} {
+		cmd := exec.CommandContext(t.Context(), "g++", append([]string{"-o", program}, sources...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	const accepted, wrong, failed = 42, 43, 1
+	const then = "interactor checker"
+	for i, tt := range []struct {
+		args           string // mode and how
+		input, answer  string // of which a checker alone, or an interactor, has the first
+		code           int
+		file, contents string // of the feedback
+	}{
+		{"whole", "0 ok", "", accepted, "", ""},
+		{"whole", "1 wrong answer", "", wrong, "", ""},
+		{"whole", "3 FAIL", "", failed, "", ""},
+		{"part", "7 points 12.5 of 20", "", accepted, "score.txt", "12.500000000\n"},
+		{"part", "150 partially correct (100) half", "", accepted, "score_multiplier.txt", "0.500000000\n"},
+		{"part", "50 partially correct (0) nothing", "", wrong, "", ""},
+		{"part", "0 partially correct (0) nothing", "", failed, "", ""},
+		{"whole", "0 partially correct (0) nothing", "", failed, "", ""},
+		{"whole", "4 partially correct (4) little", "", failed, "", ""},
+		{"whole", "8 partially correct (8) little", "", failed, "", ""},
+		{"part", "16 partially correct (16) some", "", failed, "", ""},
+		{"whole " + then, "0 ok", "0 ok", accepted, "", ""},
+		{"whole " + then, "0 ok", "1 wrong answer", wrong, "", ""},
+		{"whole " + then, "0 partially correct (0) nothing", "0 ok", failed, "", ""},
+		{"whole " + then, "0 ok", "0 partially correct (0) nothing", failed, "", ""},
+	} {
+		feedback := filepath.Join(dir, fmt.Sprint(i)) + "/"
+		put(t, feedback, "input", []byte(tt.input))
+		put(t, feedback, "answer", []byte(tt.answer))
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "interactor"), append([]string{feedback + "input", feedback + "answer", feedback}, strings.Fields(tt.args)...)...)
+		said, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		code := cmd.ProcessState.ExitCode()
+		if code == failed && strings.Contains(tt.input+tt.answer, "partially") && !strings.Contains(string(said), "define TESTSYS") {
+			t.Errorf("%s: %s, %s: it said %s", tt.args, tt.input, tt.answer, said)
+		}
+		got, _ := os.ReadFile(feedback + tt.file) // none is nothing
+		if code != tt.code || string(got) != tt.contents {
+			t.Errorf("%s: %s, %s: got exit code %d, %q, want %d, %q", tt.args, tt.input, tt.answer, code, got, tt.code, tt.contents)
+		}
+	}
+}
 
 // TestDMOJCheckers: what an output is by each checker that is a program here, as DMOJ's own of that name has it.
 func TestDMOJCheckers(t *testing.T) {

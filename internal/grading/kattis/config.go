@@ -56,7 +56,10 @@ func (r *reader) config(p *Problem, dir string) (config, error) {
 			return c, faultf(at, "", "is there beside %s; one of the two is wanted", c.file)
 		}
 		c.file = at
-		root, err := parseYAML(at, p.replaceConstants(text))
+		if text, err = r.replaceConstants(p, at, text, maxYAML); err != nil {
+			return c, err
+		}
+		root, err := parseYAML(at, text)
 		if err != nil {
 			return c, err
 		}

@@ -18,6 +18,8 @@ const (
 	maxEntries  = 20_000   // files and folders, in all
 	maxDepth    = 16       // of folders in folders
 	maxTestData = 64 << 20 // bytes of an input or an answer: job.MaxTestBytes
+	maxAll      = 64 << 20 // bytes of all that is read at once: everything but inputs and answers
+	maxConstant = 4 << 10  // bytes of a constant
 )
 
 // namePattern is the format's for names of files and folders; others are not looked at.
@@ -30,6 +32,7 @@ var plainPath = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*(/[a-zA-Z0-9_][a
 type reader struct {
 	fs.FS
 	entries int
+	bytes   int64
 }
 
 // entry is a file or a folder, links followed.
@@ -100,7 +103,15 @@ func (r *reader) read(file string, most int64) (content []byte, ok bool, err err
 	if int64(len(content)) > most {
 		return nil, false, faultf(file, "", "is larger than %d bytes", most)
 	}
-	return content, true, nil
+	return content, true, r.count(file, int64(len(content)))
+}
+
+// count adds what a file takes.
+func (r *reader) count(file string, bytes int64) error {
+	if r.bytes += bytes; r.bytes > maxAll {
+		return faultf(file, "", "with it, more than %d bytes are to be read of the package beside inputs and answers", maxAll)
+	}
+	return nil
 }
 
 func (r *reader) yaml(file string) (field, error) {

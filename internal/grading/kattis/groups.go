@@ -9,8 +9,8 @@ import (
 )
 
 // groups translates how a scoring problem adds up. Packages marked 2023-07-draft have the rules of
-// either side: those whose keys are there.
-func (d dataset) groups(version string, validated bool) ([]job.Group, error) {
+// either side: those whose keys are there. scores says that the package's own validator gives each accepted test one.
+func (d dataset) groups(version string, validated, scores bool) ([]job.Group, error) {
 	var legacy, newer *config
 	d.root.walk(func(f *folder) {
 		switch f.config.style {
@@ -26,7 +26,13 @@ func (d dataset) groups(version string, validated bool) ([]job.Group, error) {
 	case legacy == nil && (newer != nil || version == V2025):
 		return d.newGroups(validated)
 	}
-	return d.legacyGroups(), nil
+	groups := d.legacyGroups()
+	for i := range groups {
+		if validated && scores {
+			groups[i].CheckerScore = "required"
+		}
+	}
+	return groups, nil
 }
 
 // ends are the groups of a pass-fail problem whose older package says how they come to a verdict; nil where none does, as all
@@ -185,9 +191,23 @@ func newGroup(f *folder, c config, aggregation string, ofTests, validated bool) 
 	case aggregation == "sum":
 		each := *c.maxScore / float64(f.count())
 		g.AcceptScore, g.OnReject = &each, "continue"
-		f.each(func(c *testCase) { c.Points = &each }) // a validator can't give more for one of them
+		f.each(func(c *testCase) { c.Points = &each })
 	case aggregation == "min" && c.maxScore != nil:
 		g.AcceptScore = c.maxScore
 	}
+	if validated && ofTests {
+		g.CheckerScore = checkerScore(c, aggregation)
+	}
 	return g, nil
+}
+
+// checkerScore is what a group takes of scores that a validator gives its tests.
+func checkerScore(c config, aggregation string) string {
+	switch {
+	case aggregation == "pass-fail":
+		return "none"
+	case c.maxScore == nil:
+		return "required"
+	}
+	return "within"
 }

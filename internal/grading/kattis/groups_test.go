@@ -110,6 +110,47 @@ func TestScoresOfGroups(t *testing.T) {
 	}
 }
 
+// TestScoresThatAreTaken: which scores of a package's own validator the tests of each group take, in the job of a submission and in one
+// that runs all tests. Samples give none, whatever a validator says.
+func TestScoresThatAreTaken(t *testing.T) {
+	t.Parallel()
+	const newer, validator = "problem_format_version: 2025-09\ntype: scoring\n", "-- output_validator/v.py --\n"
+	const unbounded = "-- data/secret/test_group.yaml --\nmax_score: unbounded\n"
+	for _, tt := range []struct{ name, text, want string }{
+		{"a sum", newer + validator + "-- data/secret/a/test_group.yaml --\nmax_score: 9\nscore_aggregation: sum\n", "secret/a=within"},
+		{"a least", newer + validator + "-- data/secret/a/test_group.yaml --\nmax_score: 9\nscore_aggregation: min\n", "secret/a=within"},
+		{"all or nothing", newer + validator + "-- data/secret/a/test_group.yaml --\nmax_score: 9\n", "secret/a=none"},
+		{"without a largest score", newer + validator + unbounded + "-- data/secret/a/test_group.yaml --\nscore_aggregation: min\n", "secret/a=required"},
+		{"no validator", newer + "-- data/secret/a/test_group.yaml --\nmax_score: 9\n", ""},
+		{"older, with scores", "type: scoring\nvalidation: custom score\n" + validator, "=required sample=required secret=required secret/a=required"},
+		{"older, without", "type: scoring\nvalidation: custom\n" + validator, ""},
+		{"older, pass-fail", "validation: custom score\n" + validator, ""},
+	} {
+		p, err := Read(with("-- problem.yaml --\n"+tt.text, "sample/1", "secret/a/1", "secret/a/2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, all := range []bool{false, true} {
+			spec, err := p.Spec(Program{Runtime: "c", Files: []job.File{{Name: "a.c"}}}, Run{Time: time.Second, Validator: "c", All: all})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, g := range spec.Groups {
+				if g.CheckerScore != "" {
+					got = append(got, g.Name+"="+g.CheckerScore)
+				}
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("%s, all tests %t: got %q, want %q", tt.name, all, got, tt.want)
+			}
+			if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		}
+	}
+}
+
 // TestPartialWithoutLargestScore: where a validator gives what it likes, a submission that is to have less than the largest score may have any.
 func TestPartialWithoutLargestScore(t *testing.T) {
 	t.Parallel()

@@ -44,10 +44,13 @@ func (r *reader) sources(p *Problem, dir string) ([]job.File, error) {
 		if err != nil {
 			return nil, err
 		}
+		if content, err = r.replaceConstants(p, e.path, content, maxSource); err != nil {
+			return nil, err
+		}
 		if total += int64(len(content)); total > maxSource {
 			return nil, faultf(dir, "", "has more than %d bytes", maxSource)
 		}
-		files = append(files, fileOf(strings.TrimPrefix(e.path, dir+"/"), p.replaceConstants(content)))
+		files = append(files, fileOf(strings.TrimPrefix(e.path, dir+"/"), content))
 	}
 	return files, nil
 }

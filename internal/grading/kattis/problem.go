@@ -52,7 +52,7 @@ type Limits struct {
 	CodeKB           int64
 	CompilationTimeS int64
 	ValidationTimeS  int64 // wall time of a check by the package's own validator
-	ValidationMB     int64 // 0: what the runtime's programs get anyway
+	ValidationMB     int64 // 0: what the runtime's programs get anyway, and more for large tests; the format's 2048 would be reserved for each submission
 	// ValidationOutputMB bounds what the validator of an interactive problem says to a submission.
 	ValidationOutputMB int64
 	Passes             int64 // how many times at most a program is run in each test; 1 where the problem is not multi-pass
@@ -116,7 +116,7 @@ func Read(files fs.FS) (*Problem, error) {
 		return nil, err
 	}
 	if p.Scoring {
-		if p.Groups, err = data.groups(p.Version, p.Validator != nil); err != nil {
+		if p.Groups, err = data.groups(p.Version, p.Validator != nil, s.scores()); err != nil {
 			return nil, err
 		}
 	} else {

@@ -77,6 +77,9 @@ func summary(p *Problem) string {
 			s += " any"
 		}
 		s += number("accept", g.AcceptScore) + number("reject", g.RejectScore) + number("max", g.MaxScore)
+		if g.CheckerScore != "" {
+			s += " scores=" + g.CheckerScore
+		}
 		if g.RequirePass != nil {
 			s += fmt.Sprintf(" after %v", g.RequirePass)
 		}

@@ -2,10 +2,12 @@ package kattis
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -13,6 +15,12 @@ import (
 func TestReadErrors(t *testing.T) {
 	t.Parallel()
 	yaml := func(text string) string { return smallest + "-- problem.yaml --\n" + text + "\n" }
+	much := yaml("constants: {a: " + strings.Repeat("a", maxConstant) + "}")
+	half := strings.Repeat("{{a}}", 9<<20/maxConstant) + "\n" // of a source, and a little more
+	use, several := half+half, ""
+	for i := range 8 {
+		several += fmt.Sprintf("-- submissions/accepted/%d.py --\n", i) + half
+	}
 	scoring := func(version, text string) string {
 		return "-- problem.yaml --\nproblem_format_version: " + version + "\ntype: scoring\n" + text
 	}
@@ -79,6 +87,13 @@ func TestReadErrors(t *testing.T) {
 		{"submissions.yaml, braces", smallest + "-- submissions/submissions.yaml --\n'" + strings.Repeat("{a,b}", 12) + "': {}\n", "submissions/submissions.yaml: {a,b}"},
 		{"submissions.yaml, message", smallest + "-- submissions/submissions.yaml --\na: {message: x}\n", "submissions/submissions.yaml: a.message: messages of custom output validators"},
 		{"submissions.yaml, key", smallest + "-- submissions/submissions.yaml --\na: {secret: {allowed: [AC]}}\n", "submissions/submissions.yaml: a.secret.allowed: there is no such key"},
+		{"long constant", yaml("constants: {a: " + strings.Repeat("a", maxConstant+1) + "}"), "problem.yaml: constants.a: has 4097 bytes; a constant has up to 4096"},
+		{"long variant", yaml("constants: {a: {value: 1, b: " + strings.Repeat("a", maxConstant+1) + "}}"), "problem.yaml: constants.a.b: has 4097 bytes"},
+		{"constants make much of a source", much + "-- submissions/accepted/a.py --\n" + use, "submissions/accepted/a.py: is larger than 16777216 bytes once constants are replaced"},
+		{"constants make much of a file in a folder", much + "-- include/c/a.h --\n" + use, "include/c/a.h: is larger than 16777216 bytes once constants are replaced"},
+		{"constants make much of a folder", much + "-- include/c/a.h --\n" + half + "-- include/c/b.h --\n" + half, "include/c: has more than 16777216 bytes"},
+		{"constants make much of YAML", much + "-- data/secret/testdata.yaml --\n#" + half, "data/secret/testdata.yaml: is larger than 1048576 bytes once constants are replaced"},
+		{"constants make much of the package", much + several, "submissions/accepted/7.py: with it, more than 67108864 bytes are to be read of the package beside inputs and answers"},
 		{"large YAML", yaml(strings.Repeat("# comment\n", 200000)), "problem.yaml: is larger than 1048576 bytes"},
 	}
 	for _, tt := range tests {
@@ -90,6 +105,23 @@ func TestReadErrors(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestMuchToRead: files that are links to one another's content cost a package nothing, and whoever reads it each time.
+func TestMuchToRead(t *testing.T) {
+	t.Parallel()
+	files := pack(smallest)
+	source := make([]byte, maxSource)
+	for i := range maxAll/maxSource + 1 {
+		files[fmt.Sprintf("submissions/accepted/%d.py", i)] = &fstest.MapFile{Data: source}
+	}
+	if _, err := Read(files); err == nil || !strings.HasPrefix(err.Error(), "submissions/accepted/4.py: with it, more than 67108864 bytes are to be read") {
+		t.Errorf("got %v", err)
+	}
+	delete(files, "submissions/accepted/0.py")
+	if _, err := Read(files); err != nil {
+		t.Error(err)
 	}
 }
 

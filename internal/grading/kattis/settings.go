@@ -68,6 +68,11 @@ const (
 	interactive = "interactive"
 )
 
+// scores reports whether an older package says that its validator gives each accepted test a score.
+func (s *settings) scores() bool {
+	return slices.Contains(s.validation, "custom") && slices.Contains(s.validation, "score")
+}
+
 // keyOf is the key that gives the problem a type; "" if it is not of it.
 func (s *settings) keyOf(typ string) string {
 	switch {
@@ -162,7 +167,7 @@ func readConstants(f field, constants map[string]string) error {
 			return c.fault("want a name of letters, digits and _")
 		}
 		if !c.given() || c.node.Kind != yaml.MappingNode {
-			if constants[name], err = c.text(); err != nil {
+			if constants[name], err = constant(c); err != nil {
 				return err
 			}
 			continue
@@ -176,7 +181,7 @@ func readConstants(f field, constants map[string]string) error {
 			if v.name == "value" {
 				key = name
 			}
-			if constants[key], err = v.text(); err != nil {
+			if constants[key], err = constant(v); err != nil {
 				return err
 			}
 		}
@@ -184,19 +189,40 @@ func readConstants(f field, constants map[string]string) error {
 	return nil
 }
 
+// constant reads the value of one.
+func constant(f field) (string, error) {
+	value, err := f.text()
+	if err == nil && len(value) > maxConstant {
+		err = f.fault("has %d bytes; a constant has up to %d", len(value), maxConstant)
+	}
+	return value, err
+}
+
 var constantUse = regexp.MustCompile(`\{\{([a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)?)\}\}`)
 
-// replaceConstants leaves those that are not known.
-func (p *Problem) replaceConstants(text []byte) []byte {
+// replaceConstants leaves those that are not known. What it makes of a file is up to so many bytes, and counts as read.
+func (r *reader) replaceConstants(p *Problem, file string, text []byte, most int64) ([]byte, error) {
 	if len(p.constants) == 0 {
-		return text
+		return text, nil
 	}
-	return constantUse.ReplaceAllFunc(text, func(use []byte) []byte {
+	var made []byte
+	had := int64(len(text))
+	for at := constantUse.FindIndex(text); at != nil; at = constantUse.FindIndex(text) {
+		use := text[at[0]:at[1]]
+		made = append(made, text[:at[0]]...)
 		if value, ok := p.constants[string(use[2:len(use)-2])]; ok {
-			return []byte(value)
+			made = append(made, value...)
+		} else {
+			made = append(made, use...)
 		}
-		return use
-	})
+		if text = text[at[1]:]; int64(len(made)) > most {
+			break
+		}
+	}
+	if made = append(made, text...); int64(len(made)) > most {
+		return nil, faultf(file, "", "is larger than %d bytes once constants are replaced", most)
+	}
+	return made, r.count(file, int64(len(made))-had)
 }
 
 const (

@@ -90,13 +90,13 @@ func (p *Problem) tests(run Run) (tests []job.Test, err error) {
 	return tests, nil
 }
 
-// limits are for each test: the wall clock is the backstop, for a program that waits.
+// limits are for each test: the wall clock is the backstop, for a program that waits. In the format nothing but memory bounds a stack.
 func (p *Problem) limits(time time.Duration) job.Limits {
 	cpu := time.Milliseconds()
 	return job.Limits{
 		CPUMS: cpu, WallMS: min(2*cpu+1000, max(cpu, p.Room().Milliseconds())),
 		CompileWallMS: p.Limits.CompilationTimeS * 1000, CompileMemoryMB: p.Limits.CompilationMB,
-		MemoryMB: p.Limits.MemoryMB, OutputKB: p.Limits.OutputMB << 10,
+		MemoryMB: p.Limits.MemoryMB, StackMB: min(job.DefaultMaximums.StackMB, p.Limits.MemoryMB), OutputKB: p.Limits.OutputMB << 10,
 	}
 }
 
@@ -130,7 +130,7 @@ func runAll(tests []job.Test, groups []job.Group) []job.Group {
 		}
 	}
 	for _, g := range groups {
-		byName[g.Name] = job.Group{AcceptScore: g.AcceptScore, RejectScore: g.RejectScore}
+		byName[g.Name] = job.Group{AcceptScore: g.AcceptScore, RejectScore: g.RejectScore, CheckerScore: g.CheckerScore}
 	}
 	var all []job.Group
 	for _, name := range slices.Sorted(maps.Keys(byName)) {

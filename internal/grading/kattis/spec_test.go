@@ -45,7 +45,7 @@ int main(void) {}
 	want := job.Spec{
 		SpecVersion: 5, Runtime: "python", Entrypoint: "main.py",
 		Files:  []job.File{{Name: "solution.py", Content: "def sum(): pass"}, {Name: "main.py", Content: "from solution import sum\ndef twice(): {{other}}\n"}},
-		Limits: job.Limits{CPUMS: 2000, WallMS: 5000, CompileWallMS: 60_000, MemoryMB: 512, OutputKB: 1024}, Checker: &job.Checker{Kind: "default"},
+		Limits: job.Limits{CPUMS: 2000, WallMS: 5000, CompileWallMS: 60_000, MemoryMB: 512, StackMB: 128, OutputKB: 1024}, Checker: &job.Checker{Kind: "default"},
 		Tests: []job.Test{
 			{Name: "sample/1", Group: "sample", Stdin: "1 2\n", Answer: "3\n"},
 			{Name: "secret/1", Group: "secret", StdinUpload: strings.Repeat("a", 64), Answer: "9\n", Hidden: true},

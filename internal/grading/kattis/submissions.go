@@ -74,7 +74,10 @@ func (r *reader) single(p *Problem, e entry) ([]job.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []job.File{fileOf(e.name, p.replaceConstants(content))}, nil
+	if content, err = r.replaceConstants(p, e.path, content, maxSource); err != nil {
+		return nil, err
+	}
+	return []job.File{fileOf(e.name, content)}, nil
 }
 
 func namesOf(files []job.File) []string {

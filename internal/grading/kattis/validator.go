@@ -140,10 +140,31 @@ func (p *Problem) checker(run Run) *job.Checker {
 	wall := min(p.Limits.ValidationTimeS*1000, max(leastCheck, p.wall()-l.WallMS))
 	c.Program = &job.CheckerProgram{
 		Runtime: run.Validator, Files: v.Files, Entrypoint: v.Entrypoint, Commands: v.Commands,
-		Limits: job.Limits{WallMS: wall, MemoryMB: p.Limits.ValidationMB, SourceKB: max(job.DefaultLimits.SourceKB, size>>10+1)},
+		Limits: job.Limits{WallMS: wall, MemoryMB: p.validationMB(), SourceKB: max(job.DefaultLimits.SourceKB, size>>10+1)},
 	}
 	if p.Interactive {
 		c.Program.Limits.OutputKB = p.Limits.ValidationOutputMB << 10
 	}
 	return &c
+}
+
+// mostByDefault is the most memory that a runtime gives programs which ask for none, MiB.
+const mostByDefault = 512
+
+// validationMB is how much memory the validator asks for, MiB. Where the package doesn't say, there is room for it beside the largest test's
+// files, which are in its memory, and for what it reads of them; 0 where any runtime gives that anyway.
+func (p *Problem) validationMB() int64 {
+	if p.Limits.ValidationMB > 0 {
+		return p.Limits.ValidationMB
+	}
+	var largest int64
+	for _, t := range p.Tests {
+		largest = max(largest, t.Input.Size+t.Answer.Size)
+	}
+	const copies = 4
+	mb := copies * (largest>>20 + 1 + p.Limits.OutputMB)
+	if mb <= job.DefaultLimits.MemoryMB {
+		return 0
+	}
+	return min(max(mb, mostByDefault), job.DefaultMaximums.MemoryMB)
 }

@@ -75,6 +75,47 @@ func TestValidator(t *testing.T) {
 	}
 }
 
+// TestLimitsByDefault: how much memory a validator has where the package doesn't say, by the size of the largest test and of outputs;
+// and that stacks may have as much as there is of memory, and gVisor gives.
+func TestLimitsByDefault(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		limits                string
+		inputMB               int
+		validationMB, stackMB int64
+	}{
+		{"{}", 0, 0, 128},
+		{"{memory: 64}", 0, 0, 64},
+		{"{}", 60, 512, 128},
+		{"{output: 100}", 60, 644, 128},
+		{"{output: 1000}", 0, 2048, 128},
+		{"{output: 1000, validation_memory: 300}", 60, 300, 128},
+	} {
+		files := with("-- problem.yaml --\nvalidation: custom\nlimits: "+tt.limits+"\n-- output_validators/v.py --\n", "secret/1", "secret/2")
+		files["data/secret/2.in"].Data = make([]byte, tt.inputMB<<20)
+		p, err := Read(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := p.Spec(Program{Runtime: "c", Files: []job.File{{Name: "a.c"}}}, Run{Time: time.Second, Validator: "c", Uploads: map[string]string{"data/secret/2.in": "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := p.Stored(Run{Time: time.Second, Validator: "c", Uploads: map[string]string{"data/secret/2.in": "x"}}, func(string) (string, error) { return "c", nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []struct {
+			checker *job.Checker
+			limits  job.Limits
+		}{{spec.Checker, spec.Limits}, {stored.Checker, stored.Limits}} {
+			if mb := got.checker.Program.Limits.MemoryMB; mb != tt.validationMB || got.limits.StackMB != tt.stackMB {
+				t.Errorf("%s with %d MiB of input: the validator has %d MiB, a stack %d; want %d, %d", tt.limits, tt.inputMB, mb, got.limits.StackMB, tt.validationMB, tt.stackMB)
+			}
+		}
+	}
+}
+
 // TestPasses: what makes a problem multi-pass, and how long each pass may take.
 func TestPasses(t *testing.T) {
 	t.Parallel()
@@ -104,7 +145,10 @@ func TestPasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			version := 6
-			if tt.passes > 1 {
+			switch {
+			case p.Scoring: // its groups say which scores they take
+				version = 13
+			case tt.passes > 1:
 				version = 9
 			}
 			if spec.Checker.Passes != tt.passes || spec.Limits.WallMS != tt.wallMS || spec.SpecVersion != version {
@@ -125,13 +169,13 @@ func TestInteractive(t *testing.T) {
 		passes, version int
 	}{
 		{"2025-09", "problem_format_version: 2025-09\ntype: interactive", "output_validator/v.py", 0, 10},
-		{"2025-09, with a list", "problem_format_version: 2025-09\ntype: [scoring, interactive]", "output_validator/v.py", 0, 10},
+		{"2025-09, with a list", "problem_format_version: 2025-09\ntype: [scoring, interactive]", "output_validator/v.py", 0, 13},
 		{"2025-09, multi-pass", "problem_format_version: 2025-09\ntype: [interactive, multi-pass]", "output_validator/v.py", 2, 12},
 		{"2023-07", "problem_format_version: 2023-07-draft\ntype: pass-fail interactive", "output_validators/v.py", 0, 10},
 		{"2023-07, multi-pass", "problem_format_version: 2023-07-draft\ntype: interactive multi-pass", "output_validators/v.py", 2, 12},
 		{"legacy", "validation: custom interactive", "output_validators/talk/v.py", 0, 10},
 		{"legacy, multi-pass", "validation: custom interactive multi-pass", "output_validators/talk/v.py", 2, 12},
-		{"legacy, with scores", "type: scoring\nvalidation: custom score interactive", "output_validators/v.py", 0, 10},
+		{"legacy, with scores", "type: scoring\nvalidation: custom score interactive", "output_validators/v.py", 0, 13},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -218,6 +218,35 @@ print(tempfile.mktemp()); print(sympy.Dummy().dummy_index); print(time.process_t
 	}
 }
 
+// TestTestsHaveNoInternet: where they are refused, no test has a socket of the internet's protocols, whether its process is forked or started. Others
+// have them.
+func TestTestsHaveNoInternet(t *testing.T) {
+	t.Parallel()
+	p := forking(t, "no-internet")
+	for how, forked := range map[string]bool{"forked ": true, "plain ": false} {
+		for want, refused := range map[string]bool{strings.Repeat("EAFNOSUPPORT\n", 4) + "True\n": true, strings.Repeat("True\n", 5): false} {
+			prog := program(isForked+`
+import errno, socket
+for family in socket.AF_INET, socket.AF_INET6:
+    for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+        try: print(socket.socket(family, kind).family == family)
+        except OSError as e: print(errno.errorcode[e.errno])
+print(socket.socketpair()[0].family == socket.AF_UNIX)
+`, asJobOf(pythonRuntime(t)))
+			prog.NoInternet = refused
+			_, got := gradeIn(t, p, forked, prog, nil, "", "", "")
+			if len(got) != 3 {
+				t.Fatalf("got %d tests", len(got))
+			}
+			for i, g := range got {
+				if g.stdout != want || g.stderr != how {
+					t.Errorf("%srefused %t, test %d: got %q, %q, want %q", how, refused, i+1, g.stdout, g.stderr, want)
+				}
+			}
+		}
+	}
+}
+
 // TestForkedTestsLeaveNothing: a program that forks, stops, hides and floods has no process in the next test, and doesn't reach what
 // makes it.
 func TestForkedTestsLeaveNothing(t *testing.T) {

@@ -35,7 +35,7 @@ func (s *Session) send(ctx context.Context, pause, resume func()) error {
 		Protocol: agentwire.Version, Compile: p.Compile, Command: p.Command,
 		Env: p.Environment(), Limits: p.Limits, Tests: p.Tests != nil, StderrKB: p.StderrKB, Session: p.Turns != nil,
 		Interactive: p.Input != nil || p.Interactive, MergeStderr: p.MergeStderr, TruncateOutput: p.TruncateOutput, Languages: p.Languages,
-		Forks: s.task.Forks,
+		Forks: s.task.Forks, NoInternet: p.NoInternet,
 	}
 	if s.task.Preloaded {
 		start.PreparedMB, start.Become = s.task.PreloadMB, s.task.Become
