@@ -88,16 +88,24 @@ func TestScoresThatGroupsTake(t *testing.T) {
 	ten := 10.0
 	spec := judgedBy("python", anyDivisor)
 	spec.Groups = []job.Group{
-		{OnReject: "continue"}, {Name: "none", Score: "pass_fail", CheckerScore: "none", OnReject: "continue"},
-		{Name: "within", CheckerScore: "within", OnReject: "continue"}, {Name: "required", CheckerScore: "required", OnReject: "continue"},
+		{OnReject: "continue"},
+		{Name: "none", Score: "pass_fail", CheckerScore: "none", OnReject: "continue"},
+		{Name: "within", CheckerScore: "within", OnReject: "continue"},
+		{Name: "required", CheckerScore: "required", OnReject: "continue"},
 	}
 	for _, c := range []struct {
 		group, says string
 		prints      string
 	}{
-		{"none", "", "6"}, {"none", "points", "6"},
-		{"within", "points", "6"}, {"within", "points", "12"}, {"within", "part", "3"},
-		{"required", "points", "12"}, {"required", "", "6"}, {"required", "part", "6"}, {"required", "", "5"},
+		{"none", "", "6"},
+		{"none", "points", "6"},
+		{"within", "points", "6"},
+		{"within", "points", "12"},
+		{"within", "part", "3"},
+		{"required", "points", "12"},
+		{"required", "", "6"},
+		{"required", "part", "6"},
+		{"required", "", "5"},
 	} {
 		test := job.Test{Name: fmt.Sprint(len(spec.Tests)), Group: c.group, Stdin: "12", Answer: "6", Args: []string{c.prints}, CheckerArgs: []string{c.says}}
 		if c.group == "within" {
