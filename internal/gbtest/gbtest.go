@@ -24,7 +24,7 @@ import (
 // ToolsDir is where infra/setup.sh puts runsc, versitygw and the Podman configuration.
 const ToolsDir = toolsdir.Local
 
-// Require ends the test when component ("redis", "s3", "podman", "npm", "python3",
+// Require ends the test when component ("redis", "s3", "podman", "npm", "python3", "g++",
 // "cgroups") is missing:
 // as a failure where GLOVEBOX_TEST_REQUIRE lists it, else as a skip.
 func Require(tb testing.TB, component string) {
