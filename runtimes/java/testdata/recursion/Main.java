@@ -4,6 +4,6 @@ public class Main {
     }
 
     public static void main(String[] args) {
-        System.out.println(sum(300_000));
+        System.out.println(sum(200_000));
     }
 }
