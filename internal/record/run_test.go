@@ -201,37 +201,6 @@ func TestRunJobOnce(t *testing.T) {
 	}
 }
 
-// TestReasonsAreBounded: of a run whose jobs are all refused it is noted why of the first, and that they are refused of all.
-func TestReasonsAreBounded(t *testing.T) {
-	t.Parallel()
-	s := storeOf(t, 100)
-	r := s.newRun(t)
-	size := func() int64 {
-		t.Helper()
-		n, err := s.RunSize(t.Context(), r.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before, why := size(), strings.Repeat("w", 500)
-	for range 2 { // the same once more changes nothing
-		for i := range mostWhys + 50 {
-			if err := s.RefuseItem(t.Context(), r, "a", i, 1, why); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for i, item := range s.mustRun(t, r.ID).Items["a"] {
-		if item.Status != Refused || (item.Why == why) != (i < mostWhys) {
-			t.Errorf("item %d: got %+v", i, item)
-		}
-	}
-	if most := before + int64(mostWhys*textCost(len("why:a:99")+len(why))); size() > most {
-		t.Errorf("got a run of %d bytes, want %d at most", size(), most)
-	}
-}
-
 // TestRunEndsOnce: of any number that end a run one tells of it; nothing is made of it after that.
 func TestRunEndsOnce(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,5 +165,36 @@ func TestRunMemory(t *testing.T) {
 	}
 	if ids, _, err := s.ListRuns(t.Context(), "default", "", 10); err != nil || len(ids) != 0 {
 		t.Errorf("got %d, %v, want no run", len(ids), err)
+	}
+}
+
+// TestReasonsAreBounded: of a run whose jobs are all refused it is noted why of the first, and that they are refused of all.
+func TestReasonsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := storeOf(t, 100)
+	r := s.newRun(t)
+	size := func() int64 {
+		t.Helper()
+		n, err := s.RunSize(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before, why := size(), strings.Repeat("w", 500)
+	for range 2 { // the same once more changes nothing
+		for i := range mostWhys + 50 {
+			if err := s.RefuseItem(t.Context(), r, "a", i, 1, why); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, item := range s.mustRun(t, r.ID).Items["a"] {
+		if item.Status != Refused || (item.Why == why) != (i < mostWhys) {
+			t.Errorf("item %d: got %+v", i, item)
+		}
+	}
+	if most := before + int64(mostWhys*textCost(len("why:a:99")+len(why))); size() > most {
+		t.Errorf("got a run of %d bytes, want %d at most", size(), most)
 	}
 }
