@@ -67,7 +67,7 @@ type Config struct {
 	MemoryBytes    int64
 	MemoryPatience time.Duration
 	// Translate, if set, writes the message of a job in the form of another server whose client submitted it:
-	// that is sent by PUT. What it reads it reads by the client, which takes memory for it. It returns nil for jobs of which the result itself is the message.
+	// that is sent by PUT. It reads by the client, which takes memory for what is read. It returns nil for jobs of which the result itself is the message.
 	Translate func(ctx context.Context, client *direct.Client, r job.Result) ([]byte, error)
 	// Interval is how often an idle Deliverer polls, in case a notification was lost. Defaults
 	// to 1 s.

@@ -7,6 +7,10 @@
 
 readonly GLOVEBOX_LIB=/usr/local/lib/glovebox
 
+# The variables that name a proxy. sudo and as_podman_user drop them unless told to keep them.
+# shellcheck disable=SC2034 # for the scripts that source this
+readonly proxy_variables='http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY'
+
 # find_podman_user sets podman_user, podman_uid, podman_home and podman_runtime_dir.
 find_podman_user() {
     if [ "$(id -u)" = 0 ]; then

@@ -12,7 +12,7 @@ fi
 # Image builds need the proxy of the host, where there is one; sandboxes never see
 # it (http_proxy in containers.conf).
 proxies=()
-for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+for name in $proxy_variables; do
     [ -z "${!name:-}" ] || proxies+=("$name=${!name}")
 done
 as_podman_user "${proxies[@]}" podman "$@"

@@ -3,6 +3,8 @@
 # standardwebhooks can judge our signatures, python3 for clients of façades, ip for networks of their
 # own, and shellcheck. Does nothing where they are.
 set -eu
+# shellcheck source=infra/podman-user.sh
+. "${0%/*}/podman-user.sh"
 missing=()
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
@@ -12,8 +14,7 @@ command -v shellcheck >/dev/null || missing+=(shellcheck)
 [ ${#missing[@]} -gt 0 ] || exit 0
 echo "  packages  ${missing[*]}, for the tests"
 sudo=()
-# sudo drops the caller's proxy, which apt needs, unless it is told to keep it.
-[ "$(id -u)" = 0 ] || sudo=(sudo "--preserve-env=http_proxy,https_proxy,no_proxy,HTTP_PROXY,HTTPS_PROXY,NO_PROXY")
+[ "$(id -u)" = 0 ] || sudo=(sudo "--preserve-env=${proxy_variables// /,}")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! { "${sudo[@]}" apt-get update && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then

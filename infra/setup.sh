@@ -89,7 +89,7 @@ quietly() {
 # as_root hands on the caller's proxy, which apt needs and sudo drops.
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else
-        sudo --preserve-env=http_proxy,https_proxy,no_proxy,HTTP_PROXY,HTTPS_PROXY,NO_PROXY -- "$@"
+        sudo "--preserve-env=${proxy_variables// /,}" -- "$@"
     fi
 }
 

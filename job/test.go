@@ -81,7 +81,7 @@ type Group struct {
 	MaxScore *float64 `json:"max_score,omitempty" doc:"The most that the group gives; with pass_fail, what it gives if all is accepted."`
 	// CheckerScore says which scores of a [Checker.Program] tests directly in the group take; other ones are a judge_error.
 	// "none": no score; "within": one up to what the test gives, or a part of that; "required": each accepted test has one, and no part of
-	// anything. Defaults to any, of which as much counts as the test's points.
+	// anything. Defaults to any score, which counts up to the test's points.
 	CheckerScore string `json:"checker_score,omitempty" enum:"none,within,required" doc:"Which scores of a checker's program tests directly in the group take, where other ones are to be a judge_error. none: it gives none; within: none above what the test gives; required: it gives each accepted test a number (score.txt, points), and no share. Absent: any, up to the test's points, if it has some."`
 	// OnReject says whether the group's other tests are run after one that is rejected. Defaults to
 	// "continue" where the job has points or scores, else to "break".

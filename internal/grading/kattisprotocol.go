@@ -132,7 +132,7 @@ func (r Ruling) Held(takes string, most float64) Ruling {
 	case "required":
 		switch {
 		case r.Multiplier != nil:
-			fault = "the checker gives a share, and there is no largest score of which it could be one"
+			fault = "the checker gives a share, and there is no largest score to take it of"
 		case r.Score == nil:
 			fault = "the checker accepts an output without a score (score.txt), and the test's group gives none by itself"
 		}

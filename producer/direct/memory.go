@@ -40,8 +40,8 @@ const (
 	bareBytes   = 1 << 10
 	// itemErrorBytes is more than the error of a batch's job mostly takes.
 	itemErrorBytes = 4 << 10
-	// mostTaken is what is taken for one thing at most, however large that is: less than an api gives to one answer, so that
-	// the largest can be had, too.
+	// mostTaken is the most that is taken for one thing, however large that is. An api gives one answer more, so even the
+	// largest can be read.
 	mostTaken = 24 << 20
 )
 
@@ -80,7 +80,7 @@ func (r *reservation) keep(bytes int64) {
 	}
 }
 
-// upTo is memory of which no more is taken than is left: who needs more goes on without.
+// upTo is memory of which left is taken at most. A caller that needs more goes on with that.
 type upTo struct {
 	Memory
 

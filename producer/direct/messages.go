@@ -32,8 +32,8 @@ const messageWeight = 2
 type messageMemory struct {
 	of     *Messages
 	tenant string
-	taken  []int64
-	left   int64 // of the tenant's share: a message that needs more goes on without
+	taken  []int64 // by each Take: shared counts those who hold some
+	left   int64   // of the tenant's share: a message that needs more goes on without
 }
 
 // Take is [Memory.Take].

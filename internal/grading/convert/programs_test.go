@@ -46,7 +46,7 @@ func TestTestlib(t *testing.T) {
 	const then = "interactor checker"
 	for i, tt := range []struct {
 		args           string // mode and how
-		input, answer  string // of which a checker alone, or an interactor, has the first
+		input, answer  string // what is to be said by a checker alone, or by an interactor; and by the checker behind that
 		code           int
 		file, contents string // of the feedback
 	}{

@@ -50,7 +50,7 @@ func serve(ctx context.Context, h http.Handler) (*registry, error) {
 		<-done
 		r.answering.Lock()
 		defer r.answering.Unlock()
-		r.stopped = true // what comes as late as this is not begun
+		r.stopped = true // a request that comes after this gets no answer
 	}
 	return r, nil
 }
