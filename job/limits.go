@@ -147,9 +147,10 @@ type limitField struct {
 	value *int64
 }
 
-// fields lists the whole-number limits, always in the same order.
-func (l *Limits) fields() []limitField {
-	return []limitField{
+// fields lists the whole-number limits, always in the same order. It is an array because a slice would be garbage,
+// several times for each job that is accepted.
+func (l *Limits) fields() [15]limitField {
+	return [...]limitField{
 		{"wall_ms", &l.WallMS},
 		{"cpu_ms", &l.CPUMS},
 		{"memory_mb", &l.MemoryMB},

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds the machine that boot.sh boots: a Debian with packages.txt, the files of root/,
-# and nothing of Glovebox.
+# and nothing of Glovebox. The packages' files stay in apt's cache, so that a test can install
+# them without a network.
 #
 #   e2e/vm/image.sh SUITE DIR     DIR gets disk.img, kernel and initrd
 #
@@ -22,7 +23,7 @@ packages=$(grep -v '^#' packages.txt | xargs | tr ' ' ,)
 # Timers would take CPU from a test that has little of it. redis-server is started by the
 # test, with its settings. The console belongs to the test.
 # shellcheck disable=SC2016 # $1 is the hook's
-mmdebstrap --mode=root --variant=minbase --include="$packages" \
+mmdebstrap --mode=root --variant=minbase --include="$packages" --skip=cleanup/apt \
     --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
     --customize-hook='cp -r root/. "$1"' \
     --customize-hook='systemctl --root="$1" --quiet enable guest-test.service' \

@@ -138,6 +138,9 @@ func (s *Store) createMany(ctx context.Context, tenant string, in whole, jobs []
 				return created, err
 			}
 			size += n
+			if i == 0 { // the others say about as much
+				list = slices.Grow(list, len(list)*(min(len(some), createMost)-1))
+			}
 		}
 		words, err := s.createSome(ctx, tenant, script.Args{
 			"now": now, "due": now.Add(sweepDelay), "window": window, "most_open": mostOpen,

@@ -86,6 +86,9 @@ func depth(token []byte) int {
 
 // unquoted is the text of a string token.
 func unquoted(token []byte) string {
+	if bytes.IndexByte(token, '\\') < 0 { // as most are
+		return string(token[1 : len(token)-1])
+	}
 	var s string
 	_ = json.Unmarshal(token, &s) // a string of well-formed JSON
 	return s

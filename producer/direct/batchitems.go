@@ -73,7 +73,7 @@ func (r *receiver) addPart(ctx context.Context, group []received, size, largest 
 	if err != nil {
 		return err
 	}
-	var jobs []record.NewJob
+	jobs := make([]record.NewJob, 0, len(group))
 	var faults []job.ItemError
 	var prints []record.Fingerprint
 	for _, item := range group {

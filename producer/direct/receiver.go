@@ -135,7 +135,7 @@ func (r *receiver) split(ctx context.Context, items iter.Seq2[BatchItem, error],
 		}
 		select {
 		case groups <- group:
-			group, bytes = nil, 0
+			group, bytes = make([]received, 0, len(group)), 0 // the next is likely to be as long
 			if r.progress != nil {
 				r.progress(r.sent)
 			}

@@ -33,6 +33,10 @@ func (c *Client) holdTests(ctx context.Context, spec job.Spec) error {
 			}
 		}
 	}
+	if len(fields) == 0 {
+		return nil
+	}
+	runAt := spec.RunAt // by itself: what a goroutine refers to is allocated, with a job in each call
 	var mu sync.Mutex
 	var invalid job.Invalid
 	group, ctx := errgroup.WithContext(ctx)
@@ -40,7 +44,7 @@ func (c *Client) holdTests(ctx context.Context, spec job.Spec) error {
 	for upload, names := range fields {
 		group.Go(func() error {
 			f := job.File{Upload: upload}
-			problems, err := c.pinUpload(ctx, &f, spec.RunAt)
+			problems, err := c.pinUpload(ctx, &f, runAt)
 			if err != nil {
 				return fmt.Errorf("look for %s: %w", names[0], err)
 			}

@@ -3,6 +3,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # out is that of lib.sh; hook, receiver and draws are for the parts after this
 
+without_packages
 tar -xf release/glovebox_*_linux_amd64.tar.gz -C /root || fail "tar: exit $?"
 archive=$(echo /root/glovebox-*)
 ln -s "$PWD/images" "$archive/images"

@@ -3,6 +3,7 @@
 
 # shellcheck source=e2e/vm/guest/servers.sh
 . guest/servers.sh
+[ -e /etc/glovebox ] || without_packages # at the first boot of this disk
 pack/infra/worker-host.sh --from pack --api 2>&1 || fail "worker-host.sh: exit $?"
 equal "settings" "$(stat -c '%a %U' /etc/glovebox/worker.env) $(stat -c '%a %U' /etc/glovebox/api.env)" "600 root 600 root"
 

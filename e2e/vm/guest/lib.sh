@@ -37,6 +37,16 @@ await() {
     done
 }
 
+# add PACKAGE… installs packages of the distribution, whose files are in apt's cache.
+add() { DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >"$out/apt-install.txt" 2>&1 || fail "apt-get install $*: exit $?"; }
+# without_packages takes away what Glovebox's own scripts install: a new machine has none of it.
+without_packages() {
+    local command
+    DEBIAN_FRONTEND=noninteractive apt-get purge -q -y --auto-remove \
+        podman uidmap crun conmon fuse-overlayfs slirp4netns erofs-utils redis-server redis-tools >"$out/apt-purge.txt" 2>&1 || fail "apt-get purge: exit $?"
+    for command in podman newuidmap mkfs.erofs redis-server; do check "there is no $command" bash -c "! command -v $command"; done
+}
+
 # run NAME [FLAG…] runs the bash program on stdin as a job, to its end: out/NAME.json. An
 # emulated machine is so slow at times that the api's answer comes too late: get asks again.
 run() {

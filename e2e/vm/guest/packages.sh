@@ -6,6 +6,7 @@
 
 # shellcheck source=e2e/vm/guest/servers.sh
 . guest/servers.sh
+without_packages
 install_packages() { DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" ./release/*.deb 2>&1; }
 install_packages >"$out/apt.txt" || fail "apt-get install: exit $?"
 tail -n 12 "$out/apt.txt"

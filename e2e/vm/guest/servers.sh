@@ -7,6 +7,8 @@ secret() { od -An -N18 -tx1 /dev/urandom | tr -d ' \n'; }
 fill_in() {
     local s3_access s3_secret shared
     s3_access=$(secret) s3_secret=$(secret)
+    add redis-server
+    systemctl stop redis-server
     (umask 077 && printf 'ROOT_ACCESS_KEY=%s\nROOT_SECRET_KEY=%s\n' "$s3_access" "$s3_secret" >/etc/glovebox/s3.env)
     install -m 640 -g redis /dev/null /etc/redis/users.acl
     glovebox redis-acl --worker "$(hostname)" /root/redis-passwords >/etc/redis/users.acl || fail "glovebox redis-acl: exit $?"
