@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,9 +31,9 @@ func (g *glovebox) shell(args ...string) (stdout string, code int) {
 // their state. A replay up to the step before is the same as a whole. In a transcript, no byte of code can be changed.
 func TestSessionReplay(t *testing.T) {
 	t.Parallel()
-	g := start(t, options{workerEnv: []string{"GLOVEBOX_SIGNING_KEY=" + attest.NewSeed()}})
+	g := start(t, options{workerEnv: []string{"GLOVEBOX_SIGNING_KEY=" + attest.NewSeed(), "GLOVEBOX_LABELS=zone=eu"}})
 	ctx := t.Context()
-	x, err := g.client.StartSession(ctx, job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 60_000}, Env: map[string]string{"WORD": "seed"}})
+	x, err := g.client.StartSession(ctx, job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256, WallMS: 60_000}, Env: map[string]string{"WORD": "seed"}, Placement: job.Labels{"zone": "eu"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +86,12 @@ func TestSessionReplay(t *testing.T) {
 	again := strings.TrimPrefix(lines[0], "session ")
 	if r := g.executedIn(again, "print(n, len(open('data.txt').read()))"); r.Stdout != "49 50\n" || r.Session.Sequence != 51 {
 		t.Errorf("got %+v, want that the new session goes on", r)
+	}
+	if y, err := g.client.Session(ctx, again); err != nil || y.Placement["zone"] != "eu" {
+		t.Errorf("got %v, %v, want the placement of the session that is replayed", y.Placement, err)
+	}
+	if _, code := g.shell("session", "get", x.ID, "data.txt"); code != 1 {
+		t.Errorf("a file of an ended session: got exit code %d, want 1", code)
 	}
 	if out, code := g.shell("session", "replay", x.ID, "--upto", "29", "--end"); code != 0 || strings.Count(out, "same") != 29 {
 		t.Errorf("got exit code %d and %s", code, out)
@@ -149,4 +156,45 @@ func (g *glovebox) purgeAt(session string, number int64) {
 		}
 	}
 	g.tb.Fatalf("there is no execution %d", number)
+}
+
+// TestSessionReplayInterrupted: who interrupts a replay whose session was to be ended leaves none behind.
+func TestSessionReplayInterrupted(t *testing.T) {
+	t.Parallel()
+	g := start(t, options{})
+	x, err := g.client.StartSession(t.Context(), job.SessionSettings{Runtime: "python", Limits: job.Limits{MemoryMB: 256}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.executedIn(x.ID, "print(1)")
+	g.executedIn(x.ID, "import time; time.sleep(3)")
+	cmd := exec.CommandContext(t.Context(), binary(t, "glovebox"), "session", "replay", "--end", x.ID)
+	cmd.Env = append(os.Environ(), "GLOVEBOX_URL="+g.url, "GLOVEBOX_TOKEN="+g.token)
+	cmd.Stderr = t.Output()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "session ") {
+		t.Fatalf("got %q, want the new session's id", lines.Text())
+	}
+	id := strings.TrimPrefix(lines.Text(), "session ")
+	if !lines.Scan() { // the first execution: the second one sleeps
+		t.Fatal("got no step")
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the interrupted replay ended well")
+	}
+	if y, err := g.client.Session(t.Context(), id); err != nil || y.End == nil {
+		t.Errorf("got %+v, %v, want the new session ended", y, err)
+	}
 }

@@ -101,7 +101,10 @@ func (a *app) classifySaid(err error) *failure {
 		return &failure{exitFailed, err, "\"glovebox usage\" shows what is spent; the operator sets the budget"}
 	case job.CodeNotFound, job.CodeEnded, job.CodeNotEnded, job.CodeGone, job.CodeNoTenant, job.CodeTenantExists, job.CodeRevision, job.CodeNotDisabled,
 		job.CodeNoToken, job.CodeTooManyTokens, job.CodeNoSecret, job.CodeTooManySecrets, job.CodeNoTemplate, job.CodeTooManyTemplates, job.CodeNoProblem, job.CodeTooManyProblems,
-		job.CodeNoHook, job.CodeTooManyHooks, job.CodeRotating, job.CodeNotHeld, job.CodeOtherInput:
+		job.CodeNoHook, job.CodeTooManyHooks, job.CodeRotating, job.CodeNotHeld, job.CodeOtherInput, job.CodeNoSchedule, job.CodeTooManySchedules,
+		job.CodeNoEndpoint, job.CodeTooManyEndpoints, job.CodePending, job.CodeConflict, job.CodeNotRunning, job.CodeNoInput, job.CodeTooLarge,
+		job.CodeSessionEnded, job.CodeSessionBusy, job.CodeUnforkable, job.CodeNoContext, job.CodeTooManyContexts, job.CodeGenerationChanged,
+		job.CodeNoFile, job.CodeFileRefused:
 		return &failure{exitFailed, err, ""}
 	}
 	return &failure{exitGlovebox, err, ""}

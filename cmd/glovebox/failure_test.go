@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // TestReportOfAnInterruption: who interrupts a command is told what that leaves, if it leaves something, and nothing else.
@@ -24,6 +26,20 @@ func TestReportOfAnInterruption(t *testing.T) {
 		a := &app{stderr: &said, entered: true}
 		if code := a.report(ctx, tt.err); code != exitInterrupted || !strings.Contains(said.String(), tt.want) || tt.want == "" && said.Len() > 0 {
 			t.Errorf("%v: got %d, %q, want %d with %q", tt.err, code, said.String(), exitInterrupted, tt.want)
+		}
+	}
+}
+
+// TestExitCodes: what was refused for good is not what a script may try again.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]int{
+		job.CodeInvalid: exitUsage, job.CodeNotFound: exitFailed, job.CodeSessionEnded: exitFailed, job.CodeSessionBusy: exitFailed, job.CodeNoFile: exitFailed,
+		job.CodeUnforkable: exitFailed, job.CodeGenerationChanged: exitFailed, job.CodeConflict: exitFailed, job.CodeNoSchedule: exitFailed,
+		job.CodeNoEndpoint: exitFailed, job.CodeUnavailable: exitGlovebox, job.CodeUnauthorized: exitGlovebox,
+	} {
+		if got := (&app{entered: true}).classify(&job.Error{Code: code, Message: "said"}).code; got != want {
+			t.Errorf("%s: got exit code %d, want %d", code, got, want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (a *app) serveMCP(ctx context.Context) error {
 		return err
 	}
 	server := tools.Server(tools.ServerConfig{
-		Caller: tools.Caller{Glovebox: api, MaxWait: tools.MaxWait}, Languages: languages, Version: version.Read().Version, Until: ctx,
+		Caller: tools.Caller{Glovebox: api, MaxWait: tools.MaxWait, Remote: true}, Languages: languages, Version: version.Read().Version, Until: ctx,
 	})
 	err = server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(a.stdin), Writer: keepOpen{a.stdout}})
 	if errors.Is(err, io.EOF) {

@@ -224,6 +224,10 @@ func unfinished(line string) bool {
 
 // execute shows what the code does. A first Ctrl-C interrupts it; a second one doesn't wait for that.
 func (r *repl) execute(ctx context.Context, code string, interrupts <-chan os.Signal) error {
+	select {
+	case <-interrupts: // it was for the code before
+	default:
+	}
 	j, err := r.sessions.ExecuteInSession(ctx, r.id, job.SessionExecution{Code: code, IdempotencyKey: rand.Text()})
 	if invalid := new(job.Invalid); errors.As(err, invalid) {
 		fmt.Fprintf(r.app.stderr, "glovebox: %v\n", err)
@@ -260,11 +264,31 @@ func (r *repl) execute(ctx context.Context, code string, interrupts <-chan os.Si
 	if err != nil {
 		return fmt.Errorf("%w\nthe code may go on: glovebox get --wait %s", err, j.ID)
 	}
-	return r.show(ctx, result)
+	stop()
+	<-ended
+	return r.show(ctx, result, interrupts)
 }
 
-// show says what the code itself didn't.
-func (r *repl) show(ctx context.Context, result job.Result) error {
+// show says what the code itself didn't. Ctrl-C ends it before it has fetched all files.
+func (r *repl) show(ctx context.Context, result job.Result, interrupts <-chan os.Signal) error {
+	showing, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-interrupts:
+			stop()
+		case <-showing.Done():
+		}
+	}()
+	err := r.tell(showing, result)
+	if err != nil && showing.Err() != nil && ctx.Err() == nil {
+		fmt.Fprintln(r.app.stderr, "glovebox: interrupted: not all files are fetched")
+		return nil
+	}
+	return err
+}
+
+func (r *repl) tell(ctx context.Context, result job.Result) error {
 	a := r.app
 	if why := endedBy(result); why != "" && result.Status != job.Canceled { // which was asked for
 		fmt.Fprintf(a.stderr, "glovebox: %s\n", why)

@@ -45,6 +45,9 @@ The exit code is 1 then where an execution came to something else.`,
 							fmt.Fprintf(a.stderr, "execution %d %s\n", s.Sequence, verdict(s))
 						}
 					}})
+					if err != nil {
+						return a.abandoned(cmd.Context(), sessions, x, true, err)
+					}
 				}
 				if err != nil {
 					return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -50,7 +51,7 @@ func (a *app) replay(cmd *cobra.Command, sessions *producer.Client, id string, o
 	ctx := cmd.Context()
 	x, steps, err := replay.Run(ctx, sessions, id, o)
 	if err != nil {
-		return err
+		return a.abandoned(ctx, sessions, x, end, err)
 	}
 	if end {
 		if x, err = sessions.EndSession(ctx, x.ID); err != nil {
@@ -66,6 +67,23 @@ func (a *app) replay(cmd *cobra.Command, sessions *producer.Client, id string, o
 		}
 	}
 	return cameTo(steps)
+}
+
+// abandoned is why a replay has failed. The session that it began, if any, is ended where nobody is to go on with it.
+func (a *app) abandoned(ctx context.Context, sessions *producer.Client, x job.Session, end bool, why error) error {
+	if x.ID == "" {
+		return why
+	}
+	if end {
+		ending, done := context.WithTimeout(context.WithoutCancel(ctx), interruptTime)
+		defer done()
+		_, err := sessions.EndSession(ending, x.ID)
+		if err == nil || job.CodeOf(err) == job.CodeSessionEnded {
+			return why
+		}
+	}
+	fmt.Fprintf(a.stderr, "the new session may go on: glovebox session end %s\n", plain(x.ID))
+	return why
 }
 
 // cameTo is the exit code of a replay: it has failed where an execution came to something else.

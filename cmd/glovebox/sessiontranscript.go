@@ -56,7 +56,7 @@ no longer kept, are not in it.`,
 		Args:    one("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withJobs(func(sessions *producer.Client) error {
-				return notebook.Write(cmd.Context(), a.stdout, sessions, args[0])
+				return notebook.Write(cmd.Context(), untrusted(a.stdout), sessions, args[0])
 			})
 		},
 	}

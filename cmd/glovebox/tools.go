@@ -78,7 +78,7 @@ print what the model would read. The exit code is 1 if that is an error.`,
 				arguments = []byte(args[1])
 			}
 			return a.withJobs(func(api *producer.Client) error {
-				answer, err := tool.Call(cmd.Context(), tools.Caller{Glovebox: api, MaxWait: tools.MaxWait}, arguments)
+				answer, err := tool.Call(cmd.Context(), tools.Caller{Glovebox: api, MaxWait: tools.MaxWait, Remote: true}, arguments)
 				if err != nil {
 					return err
 				}

@@ -9,7 +9,7 @@ import (
 
 // deepCost counts all that a comparison walks. CEL itself counts the items of a list or map, and nothing within these, so that one
 // unit could be 64 KiB of parameters.
-type deepCost struct{ matcher *matcher }
+type deepCost struct{ matcher matcher }
 
 // CallCost is [cel.CostTracking]'s estimator; nil leaves a call to CEL.
 func (d deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {

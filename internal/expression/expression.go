@@ -26,7 +26,7 @@ type Condition struct {
 // Parse reads a condition over these variables. What it may calculate is bounded by cost, in CEL's units, of which some
 // milliseconds have 100,000.
 func Parse(text string, cost uint64, variables ...cel.EnvOption) (Condition, error) {
-	m := &matcher{most: cost}
+	m := matcher{most: cost}
 	env, err := cel.NewCustomEnv(slices.Concat(m.library(), []cel.EnvOption{cel.ParserRecursionLimit(maxDepth)}, variables)...)
 	if err != nil {
 		return Condition{}, fmt.Errorf("make CEL's environment: %w", err)

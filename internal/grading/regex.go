@@ -2,20 +2,20 @@ package grading
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"regexp"
-	"regexp/syntax"
 
+	"github.com/glovebox-run/glovebox/internal/patterns"
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// What a match costs is bounded by the pattern's instructions × the output's bytes, as regexp can't be
+// What a match costs is bounded by the pattern's states × the output's bytes, as regexp can't be
 // stopped: the worst patterns that were tried took some 20 ns of CPU for each, so maxSteps is a second or
-// two. A pattern of 64 instructions is matched against MaxMatch bytes, one of 1,000 against 64 KiB.
+// two. A pattern of 64 states is matched against MaxMatch bytes, one of 1,000 against 64 KiB.
 const (
-	maxPattern      = 64 << 10 // bytes
-	maxInstructions = 64 << 10
-	maxSteps        = 1 << 26
+	maxPattern = 64 << 10 // bytes
+	maxStates  = 64 << 10
+	maxSteps   = 1 << 26
 )
 
 // pattern is an answer's regular expression, and how much it is matched against at most, bytes.
@@ -26,23 +26,11 @@ type pattern struct {
 
 func newPattern(answer []byte) (pattern, error) {
 	text := string(bytes.TrimRight(answer, " \n\t\r\f\v"))
-	if _, err := syntax.Parse(text, syntax.Perl); err != nil { // before what is put around it
-		return pattern{}, &AnswerError{"is no regular expression: " + err.Error()}
+	re, n, err := patterns.CompileWhole(text, maxStates)
+	var size *patterns.SizeError
+	if errors.As(err, &size) {
+		return pattern{}, &AnswerError{err.Error()}
 	}
-	text = `\A(?:` + text + `)\z`
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return pattern{}, &AnswerError{"is no regular expression: " + err.Error()}
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return pattern{}, &AnswerError{"is no regular expression: " + err.Error()}
-	}
-	n := len(program.Inst)
-	if n > maxInstructions {
-		return pattern{}, &AnswerError{fmt.Sprintf("is a regular expression of %d instructions; up to %d are matched", n, maxInstructions)}
-	}
-	re, err := regexp.Compile(text)
 	if err != nil {
 		return pattern{}, &AnswerError{"is no regular expression: " + err.Error()}
 	}

@@ -166,6 +166,8 @@ func TestRuleThatNeverEnds(t *testing.T) {
 		`files.all(a, files.all(b, source.matches('(a+)+$') && source.matches('(a|aa)+$')))`,
 		`source.matches('[A-Za-z0-9+/]{1000}')`,
 		`files.all(f, source.matches('(' + f.content + '){3}b') || true)`,
+		`files.exists(f, ''.matches('(?:' + f.content + f.content + f.content + '){1000}'))`,
+		`files.all(a, files.all(b, !''.matches(a.name + b.name + '[a-z]{900}')))`,
 		`files.exists(a, files.exists(b, files.exists(c, (source + source + source).contains('b'))))`,
 	} {
 		// A job with less in it has these two take as long: they end by what they cost.

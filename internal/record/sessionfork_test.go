@@ -131,8 +131,9 @@ func TestForkQuotas(t *testing.T) {
 		t.Errorf("a third session: got %v, want quota_exceeded", err)
 	}
 	r.api.openFork(t, other)
+	var waiting string
 	for range job.MaxWaitingTurns - 1 {
-		r.api.execute(t, other.ID, "1")
+		waiting = r.api.execute(t, other.ID, "1")
 	}
 	if _, err := r.api.OpenFork(ctx, other, other.Settings, nil); !errors.Is(err, job.ErrSessionBusy) {
 		t.Errorf("one more than may wait: got %v, want ErrSessionBusy", err)
@@ -140,4 +141,8 @@ func TestForkQuotas(t *testing.T) {
 	if err := r.api.AddTurn(ctx, other.ID, job.NewID("other"), pythonSession.Spec(job.SessionExecution{Code: "1"}), NewTurn{}); !errors.Is(err, job.ErrSessionBusy) {
 		t.Errorf("an execution behind them: got %v, want ErrSessionBusy", err)
 	}
+	if _, err := r.api.Cancel(ctx, waiting, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.api.openFork(t, other) // in its place
 }

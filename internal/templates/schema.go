@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/glovebox-run/glovebox/internal/jsonvalue"
+	"github.com/glovebox-run/glovebox/internal/patterns"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -27,6 +28,8 @@ const (
 	// maxPatterns and maxPatternBytes bound regular expressions, each of which reads a whole text.
 	maxPatterns     = 32
 	maxPatternBytes = 256
+	// maxStates bounds those of all patterns, each of which may be tried at each byte of 64 KiB of parameters: that takes a second.
+	maxStates = 4000
 	// maxFaults is how many faults of parameters are listed.
 	maxFaults = 32
 
@@ -63,7 +66,11 @@ func Parse(text json.RawMessage) (*Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
-	c.UseLoader(refused{}) // the library's own opens files
+	c.UseLoader(refused{})                                           // the library's own opens files
+	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) { // also for a parameter that is to be a pattern
+		re, _, err := patterns.Compile(text, maxStates)
+		return re, err
+	})
 	if err := c.AddResource(schemaURL, document); err != nil {
 		return nil, refuse(nil, "is not a JSON Schema: "+job.Clip(err.Error(), 200), "a JSON Schema of draft 2020-12")
 	}
@@ -80,12 +87,25 @@ type refused struct{}
 func (refused) Load(string) (any, error) { return nil, errors.New("other documents are not read") }
 
 // checkSchema refuses what could make validation take long: references, which may double at each step,
-// and many values or patterns.
+// many values or patterns, and patterns of many states.
 func checkSchema(document map[string]any) error {
 	if n := jsonvalue.Count(document); n > maxSchemaValues {
 		return refuse(fmt.Sprintf("%d values", n), "has too many values", fmt.Sprintf("up to %d", maxSchemaValues))
 	}
-	patterns := 0
+	count, states := 0, 0 // of patterns
+	pattern := func(text string) {
+		count++
+		if len(text) > maxPatternBytes {
+			count = maxPatterns + 1
+			return
+		}
+		_, n, err := patterns.Compile(text, maxStates)
+		var size *patterns.SizeError
+		if errors.As(err, &size) { // what else is wrong with it the schema's compiler says
+			n = size.States
+		}
+		states = min(states+n, maxStates+1)
+	}
 	var found error
 	var walk func(v any)
 	walk = func(v any) {
@@ -102,16 +122,10 @@ func checkSchema(document map[string]any) error {
 				case isText && (key == "$ref" || key == "$dynamicRef" || key == "$recursiveRef"):
 					found = refuse(text, "has "+key, "a schema that stands for itself")
 				case isText && key == "pattern":
-					patterns++
-					if len(text) > maxPatternBytes {
-						patterns = maxPatterns + 1
-					}
+					pattern(text)
 				case isMap && key == "patternProperties":
-					for pattern := range under {
-						patterns++
-						if len(pattern) > maxPatternBytes {
-							patterns = maxPatterns + 1
-						}
+					for text := range under {
+						pattern(text)
 					}
 				}
 				walk(item)
@@ -119,8 +133,11 @@ func checkSchema(document map[string]any) error {
 		}
 	}
 	walk(document)
-	if found == nil && patterns > maxPatterns {
+	if found == nil && count > maxPatterns {
 		found = refuse(nil, "has too many patterns, or too long ones", fmt.Sprintf("up to %d of %d bytes", maxPatterns, maxPatternBytes))
+	}
+	if found == nil && states > maxStates {
+		found = refuse(nil, "has patterns that take too long to match", fmt.Sprintf("up to %d states together: [a-z]{1,500} has some 1000, a class such as \\pL 100", maxStates))
 	}
 	return found
 }

@@ -65,8 +65,8 @@ func (a *API) mcp(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case message.Method == "initialize":
 		w.Header().Set(mcpSessionHeader, rand.Text())
-	case message.Method == "notifications/cancelled" && known && len(message.Params.RequestID) > 0:
-		if err := a.client.CancelCall(ctx, c.callName(session, message.Params.RequestID)); err != nil {
+	case message.Method == "notifications/cancelled" && known && len(message.RequestID) > 0:
+		if err := a.client.CancelCall(ctx, c.callName(session, message.RequestID)); err != nil {
 			a.writeError(w, r, err)
 			return
 		}
@@ -90,18 +90,18 @@ func (a *API) mcp(w http.ResponseWriter, r *http.Request) {
 
 // mcpMessage is what has to be known of a message before the SDK reads it.
 type mcpMessage struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		RequestID json.RawMessage `json:"requestId"`
-	} `json:"params"`
+	Method        string
+	ID, RequestID json.RawMessage
 }
 
-// mcpMessageOf reads a message. What is none is left to the SDK, which says so.
+// mcpMessageOf reads a message as the SDK does: the names of its fields are in small letters, where a struct's
+// would be read in any, and "METHOD" after "method" would hide a call. What is no message is left to the SDK, which says so.
 func mcpMessageOf(body []byte) (m mcpMessage) {
-	if json.Unmarshal(body, &m) != nil {
-		return mcpMessage{}
-	}
+	var message, params map[string]json.RawMessage
+	_ = json.Unmarshal(body, &message)
+	_ = json.Unmarshal(message["method"], &m.Method)
+	_ = json.Unmarshal(message["params"], &params)
+	m.ID, m.RequestID = message["id"], params["requestId"]
 	return m
 }
 

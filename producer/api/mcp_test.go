@@ -225,9 +225,10 @@ func TestMCPCancelOfABusyTenant(t *testing.T) {
 	defer w.api.TakeToolCalls(t, "default")()
 	headers := []string{"Content-Type: application/json", "Accept: application/json, text/event-stream", "Mcp-Protocol-Version: 2025-11-25", "Mcp-Session-Id: one"}
 	for message, want := range map[string]int{
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"x"}}}`: http.StatusTooManyRequests,
-		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`:                         http.StatusAccepted,
-		`{"jsonrpc":"2.0","id":2,"method":"ping"}`:                                                              http.StatusOK,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"x"}}}`:                            http.StatusTooManyRequests,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","METHOD":"ping","Params":5,"params":{"name":"get_job","arguments":{"job_id":"x"}}}`: http.StatusTooManyRequests,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`:                                                    http.StatusAccepted,
+		`{"jsonrpc":"2.0","id":2,"method":"ping"}`:                                                                                         http.StatusOK,
 	} {
 		if a := w.do(t, http.MethodPost, "/mcp", strings.NewReader(message), headers...); a.status != want {
 			t.Errorf("%s: got %d %s, want %d", message, a.status, a.body, want)

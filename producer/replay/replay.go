@@ -73,6 +73,9 @@ func Run(ctx context.Context, c Client, id string, o Options) (x job.Session, st
 	if x, err = c.StartSession(ctx, settings); err != nil {
 		return job.Session{}, nil, fmt.Errorf("start session: %w", err)
 	}
+	if o.Began != nil {
+		o.Began(x)
+	}
 	for _, one := range contexts { // others are made as they are first named
 		if one.Directory == "" {
 			continue
@@ -80,9 +83,6 @@ func Run(ctx context.Context, c Client, id string, o Options) (x job.Session, st
 		if _, err := c.MakeContext(ctx, x.ID, one.Name, job.ContextSettings{Language: one.Language, Directory: one.Directory}); err != nil {
 			return x, nil, fmt.Errorf("make context %s: %w", one.Name, err)
 		}
-	}
-	if o.Began != nil {
-		o.Began(x)
 	}
 	for _, r := range all {
 		step, err := again(ctx, c, x.ID, r)
@@ -104,7 +104,7 @@ func read(ctx context.Context, c Client, id string, upTo int64) (settings job.Se
 		return settings, nil, err
 	}
 	settings = job.SessionSettings{
-		Runtime: was.Runtime, Limits: was.Limits, TTLSeconds: was.TTLSeconds, IdleSeconds: was.IdleSeconds, Metadata: was.Metadata,
+		Runtime: was.Runtime, Limits: was.Limits, TTLSeconds: was.TTLSeconds, IdleSeconds: was.IdleSeconds, Metadata: was.Metadata, Placement: was.Placement,
 		IdempotencyKey: rand.Text(), // so that the request can be repeated
 	}
 	next := map[string]int{} // the generation with which a context goes on

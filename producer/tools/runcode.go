@@ -99,7 +99,7 @@ func run(ctx context.Context, c Caller, in runCodeArguments) (Answer, error) {
 	}
 	spec := job.Spec{
 		Runtime: in.Language, Source: in.Code, Stdin: in.Stdin, Limits: job.Limits{WallMS: in.TimeoutMS},
-		Files: in.files(), Metadata: map[string]string{"tool": RunCode}, Stream: c.Progress != nil,
+		Files: in.files(), Metadata: map[string]string{"tool": RunCode}, Stream: c.Progress != nil, IdempotencyKey: c.key(),
 	}
 	submitting, done := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	j, err := c.Glovebox.Submit(submitting, spec)

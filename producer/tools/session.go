@@ -34,14 +34,16 @@ func runInSession(ctx context.Context, c Caller, in runCodeArguments) (Answer, e
 	}
 	if id == newSession {
 		x, err := c.Glovebox.StartSession(starting, job.SessionSettings{
-			Runtime: in.Language, Limits: job.Limits{WallMS: in.TimeoutMS}, Metadata: map[string]string{"tool": RunCode},
+			Runtime: in.Language, Limits: job.Limits{WallMS: in.TimeoutMS}, Metadata: map[string]string{"tool": RunCode}, IdempotencyKey: c.key(),
 		})
 		if err != nil {
 			return Answer{}, err
 		}
 		id = x.ID
 	}
-	j, err := c.Glovebox.ExecuteInSession(starting, id, job.SessionExecution{Code: in.Code, Files: in.files(), WallMS: in.TimeoutMS, Metadata: map[string]string{"tool": RunCode}})
+	j, err := c.Glovebox.ExecuteInSession(starting, id, job.SessionExecution{
+		Code: in.Code, Files: in.files(), WallMS: in.TimeoutMS, Metadata: map[string]string{"tool": RunCode}, IdempotencyKey: c.key(),
+	})
 	if err != nil {
 		c.dropNew(ctx, in, id)
 		return Answer{}, err

@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,8 +37,18 @@ type Caller struct {
 	MaxWait time.Duration
 	// Report, if set, is told what went wrong in Glovebox: a model is only told to try again.
 	Report func(err error)
+	// Remote says that Glovebox is away over a network: each request that changes something has an idempotency key, and is repeated where its answer is lost.
+	Remote bool
 	// Progress, if set, is told the last line that a program printed, at most twice a second.
 	Progress func(line string)
+}
+
+// key is the idempotency key of a request.
+func (c Caller) key() string {
+	if !c.Remote {
+		return ""
+	}
+	return rand.Text()
 }
 
 // Tool is something that a model can call.

@@ -10,6 +10,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/glovebox-run/glovebox/internal/patterns"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -161,7 +162,7 @@ func readDMOJPattern(n *yaml.Node, key string) (dmojPattern, error) {
 	if len(text) > most {
 		return dmojPattern{}, faultf(dmojFile, key, "is longer than %d bytes", most)
 	}
-	re, err := regexp.Compile(`(?i)^(?:` + text + `)`)
+	re, _, err := patterns.Compile(`(?i)^(?:`+text+`)`, 64<<10)
 	if err != nil || re.SubexpIndex("case") < 0 {
 		return dmojPattern{}, faultf(dmojFile, key, "can't be read as a regular expression of RE2 with a group (?P<case>…): write test_cases down as a list (got %s)", clip(text))
 	}

@@ -38,7 +38,7 @@ if fork_of ~= '' then
   local state, over, forks = unpack(call('HMGET', session_key(fork_of), 'state', 'over', 'forks'))
   if not state or state == 'ended' or over then return 'ended' end
   if forks ~= '1' then return 'unforkable' end
-  if call('LLEN', turns_key(fork_of)) >= most_waiting then return 'busy' end
+  if line_is_full(fork_of, most_waiting) then return 'busy' end
 end
 if key ~= '' then remember(idem, id, now, key_life) end
 call('HSET', session_key(id), 'state', 'queued', 'created', now, 'options', options, 'charge', size, unpack(ARGV, first_field))

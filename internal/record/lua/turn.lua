@@ -36,13 +36,7 @@ local generation, _, first = generation_of(session, context)
 if expect ~= '' and tonumber(expect) ~= (generation or first_generation(session)) then return 'generation ' .. (generation or first_generation(session)) end
 local spoken = generation and context ~= 'main' and call('HGET', session_key(session), context_field(context, 'language'))
 if spoken and spoken ~= language then return 'language ' .. spoken end
-if call('LLEN', turns_key(session)) >= most_waiting then
-  for _, waiting in ipairs(call('LRANGE', turns_key(session), 0, -1)) do -- those that are canceled don't, nor do forks that have ended
-    local waits = call('HGET', job(waiting), 'state')
-    if waits ~= 'queued' and waits ~= 'held' and call('HGET', session_key(waiting), 'state') ~= 'queued' then call('LREM', turns_key(session), 1, waiting) end
-  end
-  if call('LLEN', turns_key(session)) >= most_waiting then return 'busy' end
-end
+if line_is_full(session, most_waiting) then return 'busy' end
 local why = not generation and no_room(session, now, size, most_recorded)
 if why then return why end
 if in_redis(forget_keys(now)) + size > most_recorded then return 'bytes_recorded' end

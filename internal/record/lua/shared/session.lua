@@ -11,6 +11,16 @@ local function idle_of(id, idle)
   return idle or cjson.decode(call('HGET', session_key(id), 'settings')).idle_seconds
 end
 
+-- line_is_full says whether as many wait for a session as may. Executions that are canceled don't, nor do forks that have ended: both leave the line here.
+local function line_is_full(id, most_waiting)
+  if call('LLEN', turns_key(id)) < most_waiting then return false end
+  for _, waiting in ipairs(call('LRANGE', turns_key(id), 0, -1)) do
+    local waits = call('HGET', job(waiting), 'state')
+    if waits ~= 'queued' and waits ~= 'held' and call('HGET', session_key(waiting), 'state') ~= 'queued' then call('LREM', turns_key(id), 1, waiting) end
+  end
+  return call('LLEN', turns_key(id)) >= most_waiting
+end
+
 -- context_field is the field of a session's record that has that of one of its contexts. The session's generation is that of main.
 local function context_field(name, field)
   if name == 'main' and field == 'generation' then return field end
