@@ -104,7 +104,7 @@ func jobePrograms() map[string]jobeProgram {
 		"pascal's syntax":      {"pascal", "begin writeln(x) end.", "", 11, "", "", "Identifier not found"},
 		"CPU time":             {"python3", "print('begun', flush=True)\nwhile True: pass", `"parameters":{"cputime":8}`, 13, "begun\n", "", ""},
 		"wall time":            {"python3", "import time; time.sleep(99)", `"parameters":{"cputime":"1"}`, 13, "", "", ""},
-		"another's time":       {"python3", "import sys; print('TimeLimit Exceeded', file=sys.stderr)", "", 13, "", "TimeLimit Exceeded", ""},
+		"another's time":       {"python3", "import sys; print('timelimit exceeded', file=sys.stderr)", "", 13, "", "", ""},
 		"memory":               {"python3", "x = b'x' * (300 << 20)", `"parameters":{"memorylimit":200}`, 12, "", "MemoryError", ""},
 		"memory of C":          {"c", printf + ` void *malloc(unsigned long); puts(malloc(300 << 20) ? "there" : "none"); }`, `"parameters":{"memorylimit":200}`, 15, "none\n", "", ""},
 		"memory of many":       {"python3", "import os, time\nfor i in range(3):\n  if os.fork() == 0: x = b'x' * (250 << 20); time.sleep(200); os._exit(0)\ntime.sleep(200)", `"parameters":{"memorylimit":600,"cputime":120}`, 17, "", "", ""},

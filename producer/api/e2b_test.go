@@ -201,7 +201,7 @@ func TestE2BAccessTokens(t *testing.T) {
 	})
 }
 
-// TestE2BSubmitOnly: a token that may not read is told of what it starts itself, and not of others' programs.
+// TestE2BSubmitOnly: a token that may not read is told of what it starts itself, and not of others' programs and files.
 func TestE2BSubmitOnly(t *testing.T) {
 	t.Parallel()
 	w := newE2B(t)
@@ -215,8 +215,30 @@ func TestE2BSubmitOnly(t *testing.T) {
 				t.Errorf("%s: got %d %s, want 403", method, a.status, a.body)
 			}
 		}
+		for _, method := range []string{"ListDir", "Stat"} {
+			a := w.do(t, "POST", "/e2b/filesystem.Filesystem/"+method, strings.NewReader(`{}`), headers...)
+			if a.status != http.StatusForbidden || !strings.Contains(string(a.body), "permission_denied") {
+				t.Errorf("%s: got %d %s, want 403", method, a.status, a.body)
+			}
+		}
+		if a := w.do(t, "GET", "/e2b/files", nil, headers...); a.status != http.StatusForbidden || !strings.Contains(string(a.body), `"code":403`) {
+			t.Errorf("read a file: got %d %s, want 403", a.status, a.body)
+		}
+		if a := w.do(t, "POST", "/e2b/filesystem.Filesystem/MakeDir", strings.NewReader(`{}`), headers...); a.status != http.StatusBadRequest {
+			t.Errorf("MakeDir: got %d %s, want that the path is missing", a.status, a.body)
+		}
 		if status := w.started(t, headers...); status != http.StatusOK {
 			t.Errorf("Start: got %d, want that it starts", status)
+		}
+	}
+	// A client that may read, as one without a token may of its own sandbox, is told that the path is missing.
+	own := w.sandbox(t, guest)
+	mine := w.sandbox(t)
+	for _, headers := range [][]string{{guest, "E2b-Sandbox-Id: " + own.SandboxID}, {as(mine.EnvdAccessToken), "E2b-Sandbox-Id: " + mine.SandboxID}} {
+		for _, r := range [][2]string{{"GET", "/e2b/files"}, {"POST", "/e2b/filesystem.Filesystem/ListDir"}, {"POST", "/e2b/filesystem.Filesystem/Stat"}} {
+			if a := w.do(t, r[0], r[1], strings.NewReader(`{}`), append(headers, "Content-Type: application/json")...); a.status != http.StatusBadRequest {
+				t.Errorf("%v: got %d %s, want 400", r, a.status, a.body)
+			}
 		}
 	}
 }

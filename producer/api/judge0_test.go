@@ -169,6 +169,44 @@ func TestJudge0Many(t *testing.T) {
 	}
 }
 
+// TestJudge0ConfigStack: what a tenant may have less of than Judge0's default is told as its default and its bound.
+func TestJudge0ConfigStack(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	small, _ := w.tenant(t, "acme", job.Terms{Maximums: job.Limits{StackMB: 32}})
+	for token, want := range map[string]string{token: `"max_stack_limit":128000,`, small: `"max_stack_limit":32768,`} {
+		a := w.do(t, http.MethodGet, "/judge0/config_info", http.NoBody, as(token))
+		if a.status != http.StatusOK || !strings.Contains(string(a.body), want) {
+			t.Errorf("got %d %s, want %s", a.status, a.body, want)
+		}
+	}
+	if a := w.do(t, http.MethodGet, "/judge0/config_info", http.NoBody, as(small)); !strings.Contains(string(a.body), `"stack_limit":32768,`) {
+		t.Errorf("got %s, want that it is the default", a.body)
+	}
+}
+
+// TestJudge0DeleteNeedsRead: a token that may not read is told nothing of a submission by deleting it, and deletes none.
+func TestJudge0DeleteNeedsRead(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	secret, _ := w.tenant(t, "acme", job.Terms{})
+	manages := w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeManage}}).Secret
+	a := w.do(t, http.MethodPost, "/judge0/submissions", strings.NewReader(`{"language_id":46,"source_code":"true"}`), as(secret), "Content-Type: application/json")
+	var made struct{ Token string }
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("got %d %s, want 201", a.status, a.body)
+	}
+	id, _ := job.IDOfUUID("acme", made.Token)
+	w.End(t, w.Start(t, id), nil, nil)
+	path := "/judge0/submissions/" + made.Token + "?fields=source_code"
+	if a := w.do(t, http.MethodDelete, path, http.NoBody, as(manages)); a.status != http.StatusForbidden || len(a.body) > 0 {
+		t.Errorf("without the scope read: got %d %s, want 403", a.status, a.body)
+	}
+	if a := w.do(t, http.MethodDelete, path, http.NoBody, as(secret)); a.status != http.StatusOK || !strings.Contains(string(a.body), `"source_code":"dHJ1ZQ==`) {
+		t.Errorf("with both: got %d %s, want 200", a.status, a.body)
+	}
+}
+
 // TestJudge0ReadsOnce: what runs printed is read once for a request, however often that asks for their submission, and only
 // where their outcome is asked for.
 func TestJudge0ReadsOnce(t *testing.T) {

@@ -40,7 +40,7 @@ func New() facade.Facade {
 		{Pattern: "DELETE /contexts/{id}", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: removeContext},
 		{Pattern: "POST /contexts/{id}/restart", Scope: job.ScopeSubmit, Action: "job.cancel", Serve: restartContext},
 
-		// Files are read by code that a session executes, so whoever reads one submits.
+		// Files are read by code that a session executes, so whoever reads one submits, and needs job.ScopeRead besides.
 		{Pattern: "GET /files", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: readFile},
 		{Pattern: "POST /files", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: writeFiles},
 		{Pattern: "POST /filesystem.Filesystem/{method}", Scope: job.ScopeSubmit, Action: facade.Submitted, Serve: filesystem},

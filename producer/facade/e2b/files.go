@@ -58,6 +58,9 @@ func readFile(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	ctx := r.Context()
 	x, err := sandboxOf(ctx, r, c)
 	if err == nil {
+		err = c.Host.May(job.ScopeRead)
+	}
+	if err == nil {
 		err = signedURL(r)
 	}
 	name := ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
 	"github.com/glovebox-run/glovebox/producer/facade"
 )
@@ -12,6 +13,10 @@ import (
 func filesystem(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	ctx := r.Context()
 	x, err := sandboxOf(ctx, r, c)
+	method := r.PathValue("method")
+	if err == nil && (method == "ListDir" || method == "Stat") {
+		err = c.Host.May(job.ScopeRead)
+	}
 	if err != nil {
 		failCall(w, r, c, err)
 		return
@@ -19,7 +24,7 @@ func filesystem(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	q, done, err := readCall(ctx, r, c)
 	var of errand
 	if err == nil {
-		of, err = errandOf(r.PathValue("method"), q)
+		of, err = errandOf(method, q)
 		done() // the errand has its turn when it has it
 	}
 	if err != nil {

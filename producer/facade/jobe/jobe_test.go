@@ -126,6 +126,11 @@ func TestReadRunSpec(t *testing.T) {
 			"{ java @/usr/local/lib/glovebox/compile.args Javac ", "exec java -Xrs -Xss8m -Xmx200m 'Hello' ",
 			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, OutputKB: 2048, Processes: 256, FileMB: 20, DiskMB: 64},
 		},
+		"java's modifiers": {
+			`"language_id":"java","sourcecode":"public class Hello {\n static public void main(String[] a) {} }"`, "Hello.java", "Hello",
+			"{ java @/usr/local/lib/glovebox/compile.args Javac ", "exec java -Xrs -Xss8m -Xmx200m 'Hello' ",
+			job.Limits{CPUMS: 5000, WallMS: 10000, CompileWallMS: 30_000, MemoryMB: 512, OutputKB: 2048, Processes: 256, FileMB: 20, DiskMB: 64},
+		},
 		"java without a main method": {
 			`"language_id":"java","sourcecode":"public class Hello {}","parameters":{"main_class":"a.B'; id '","interpreterargs":[]}`, "prog.java", "a.B; id ",
 			"{ java @/usr/local/lib/glovebox/compile.args Javac ", "exec java  'a.B; id ' ",
@@ -182,6 +187,19 @@ func TestLimitsFit(t *testing.T) {
 	}
 }
 
+// TestAddressSpaceFits: a tenant that may have less address space than a language's default gets what it may have, whatever a run asks for.
+func TestAddressSpaceFits(t *testing.T) {
+	t.Parallel()
+	maximums := job.DefaultMaximums
+	maximums.AddressSpaceMB = 300
+	for memory, want := range map[float64]int64{-1: 300, 0: 0, 299.5: 300, 200: 200, 400: 300, 500_000: 300} {
+		l := runSpec{language: all[0].language, memoryMB: memory, cpuSeconds: 5, streamMB: 1}.limits(maximums)
+		if errs := l.Check(maximums); len(errs) > 0 || l.AddressSpaceMB != want {
+			t.Errorf("memorylimit %v: got %d MiB, %v, want %d", memory, l.AddressSpaceMB, errs, want)
+		}
+	}
+}
+
 // TestAnswer: outcomes of results that are hard to come by.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
@@ -199,6 +217,9 @@ func TestAnswer(t *testing.T) {
 		"our failure":              {job.Result{Status: job.InternalError}, internalError, ""},
 		"a compiler that is slow":  {job.Result{Status: job.CompileFailed, Compile: &job.Compile{ExitCode: 124, Output: "Compilation timed out\n"}}, compileError, ""},
 		"nothing ran":              {job.Result{Status: job.Failed, Error: &job.Error{Message: "an input is gone"}}, runtimeError, "an input is gone"},
+		"another's time":           {job.Result{Status: job.Failed, ExitCode: code(1), Stderr: "a.out: timelimit exceeded (wall time)\n"}, timeLimit, ""},
+		"another's time, in words": {job.Result{Status: job.Succeeded, ExitCode: code(0), Stderr: "time limit exceeded"}, timeLimit, ""},
+		"a message like it":        {job.Result{Status: job.Succeeded, ExitCode: code(0), Stderr: "Time Limit Exceeded"}, runtimeError, "Time Limit Exceeded"},
 	} {
 		o, err := answer(t.Context(), &facade.Call{}, language{id: "c"}, tt.result)
 		if slow := strings.Contains(o.CmpInfo, "The compiler was stopped"); slow != (tt.outcome == compileError) {

@@ -114,7 +114,7 @@ func join(list *[]string, otherwise []string) string {
 
 var (
 	publicClass = regexp.MustCompile(`(?m)(?:^|\W)public\s+(?:(?:final|abstract|strictfp)\s+)*class\s+([A-Za-z_$][\w$]*)`)
-	mainMethod  = regexp.MustCompile(`public\s+static\s+void\s+main\s*\(\s*(?:final\s+)?String\b`)
+	mainMethod  = regexp.MustCompile(`(?:public\s+static|static\s+public)\s+void\s+main\s*\(\s*(?:final\s+)?String\b`)
 )
 
 // mainClass finds the class that a source is named after: the first public one before a main method.

@@ -28,7 +28,7 @@ func (s runSpec) limits(maximums job.Limits) job.Limits {
 		MemoryMB:      maximums.MemoryMB, OutputKB: whole(s.streamMB*1024, min(maximums.OutputKB, maxStreamKB)),
 		Artifacts: 1, // nobody can read them
 	}
-	if space := s.addressSpaceMB(); space <= float64(maximums.MemoryMB) { // else it can't be used up
+	if space := min(s.addressSpaceMB(), float64(maximums.AddressSpaceMB)); space <= float64(maximums.MemoryMB) { // else it can't be used up
 		l.AddressSpaceMB = int64(math.Ceil(space))
 	}
 	if s.memoryMB != 0 {

@@ -48,7 +48,7 @@ func (o outcome) write(w http.ResponseWriter) {
 func overloaded() outcome { return outcome{RunID: "0", Outcome: overload} }
 
 // saysTimeLimit is what a program prints that itself ran another out of time.
-var saysTimeLimit = regexp.MustCompile(`(?i)time ?limit exceeded`)
+var saysTimeLimit = regexp.MustCompile(`time ?limit exceeded`)
 
 // answer says what a run came to, by Jobe's rules: anything on stderr is a runtime error, and an exit code alone
 // is none.
@@ -99,7 +99,7 @@ func answer(ctx context.Context, c *facade.Call, l language, r job.Result) (outc
 	}
 	switch {
 	case saysTimeLimit.Match(o.Stderr):
-		o.Outcome = timeLimit
+		o.Outcome, o.Stderr = timeLimit, nil
 	case len(o.Stderr) > 0, r.Status == job.OutOfMemory:
 		o.Outcome = runtimeError
 	}

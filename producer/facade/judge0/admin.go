@@ -120,6 +120,10 @@ func positive(query url.Values, name string, otherwise int) (int, error) {
 // remove deletes a submission that has ended, and answers what it was.
 func remove(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 	ctx := r.Context()
+	if err := c.Host.May(job.ScopeRead); err != nil { // what is deleted is answered
+		fail(w, r, c, err)
+		return
+	}
 	v, err := viewOf(r.URL.Query())
 	v.encoded = true
 	if err != nil {

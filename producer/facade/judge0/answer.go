@@ -41,7 +41,7 @@ type view struct {
 // viewOf reads a query. Its error is for the client.
 func viewOf(query url.Values) (view, error) {
 	v := view{fields: defaultFields, encoded: isTrue(query.Get("base64_encoded")), most: math.MaxInt64}
-	asked := strings.TrimSpace(query.Get("fields"))
+	asked := strings.TrimRight(strings.TrimSpace(query.Get("fields")), ",") // as Ruby splits it
 	if asked == "" {
 		return v, nil
 	}

@@ -43,9 +43,9 @@ const (
 // bounds are what a submission may ask for at most, which the operator's settings decide. Their units are
 // Judge0's: seconds, and kB of 1024 bytes.
 type bounds struct {
-	cpuTime, wallTime           float64
-	memory, processes, fileSize int64
-	cpuMS                       int64 // with the extra time
+	cpuTime, wallTime                  float64
+	memory, stack, processes, fileSize int64
+	cpuMS                              int64 // with the extra time
 }
 
 // boundsOf makes them of the most that the tenant's jobs may ask for.
@@ -53,7 +53,7 @@ func boundsOf(m job.Limits) bounds {
 	const second = float64(time.Second / time.Millisecond)
 	return bounds{
 		cpuTime: float64(min(m.WallMS, m.CPUMS)) / second, wallTime: float64(m.WallMS) / second,
-		memory: m.MemoryMB << 10, processes: m.Processes, fileSize: min(m.OutputKB, maxFileSize), cpuMS: m.CPUMS,
+		memory: m.MemoryMB << 10, stack: min(m.StackMB<<10, maxStack), processes: m.Processes, fileSize: min(m.OutputKB, maxFileSize), cpuMS: m.CPUMS,
 	}
 }
 
@@ -81,7 +81,7 @@ func configInfo(w http.ResponseWriter, r *http.Request, c *facade.Call) {
 		"cpu_extra_time": defaultExtraTime, "max_cpu_extra_time": maxExtraTime,
 		"wall_time_limit": min(defaultWallTime, b.wallTime), "max_wall_time_limit": b.wallTime,
 		"memory_limit": min(defaultMemory, b.memory), "max_memory_limit": b.memory,
-		"stack_limit": defaultStack, "max_stack_limit": maxStack,
+		"stack_limit": min(defaultStack, b.stack), "max_stack_limit": b.stack,
 		"max_processes_and_or_threads": min(defaultProcesses, b.processes), "max_max_processes_and_or_threads": b.processes,
 		"enable_per_process_and_thread_time_limit": false, "allow_enable_per_process_and_thread_time_limit": false,
 		"enable_per_process_and_thread_memory_limit": false, "allow_enable_per_process_and_thread_memory_limit": false,

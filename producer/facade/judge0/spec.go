@@ -24,22 +24,22 @@ func (s *submission) spec(o offered, languages catalog) (job.Spec, error) {
 	} else {
 		spec.StdinBase64 = base64.StdEncoding.EncodeToString(s.Stdin)
 	}
-	size := int64(len(s.SourceCode) + len(s.Stdin))
 	for _, f := range s.unpacked {
 		if s.LanguageID != multiFile && f.name == o.source() {
 			continue // what is there already is not replaced
 		}
-		size += int64(len(f.content))
 		spec.Files = append(spec.Files, job.File{Name: f.name, ContentBase64: base64.StdEncoding.EncodeToString(f.content)})
 	}
-	spec.Limits.SourceKB = max(in1024s(size), 1)
+	switch {
+	case s.LanguageID == multiFile: // its files are all that it has
+	case utf8.Valid(s.SourceCode):
+		spec.Source = string(s.SourceCode)
+	default:
+		spec.Files = append(spec.Files, job.File{Name: o.source(), ContentBase64: base64.StdEncoding.EncodeToString(s.SourceCode)})
+	}
+	spec.Limits.SourceKB = max(in1024s(spec.InputBytes()), 1) // as it is counted: base64 with its padding
 	if s.LanguageID == multiFile {
 		return spec, s.multiFile(&spec, languages)
-	}
-	if utf8.Valid(s.SourceCode) {
-		spec.Source = string(s.SourceCode)
-	} else {
-		spec.Files = append(spec.Files, job.File{Name: o.source(), ContentBase64: base64.StdEncoding.EncodeToString(s.SourceCode)})
 	}
 	if o.file != "" || spec.Source == "" {
 		spec.Entrypoint = o.source()

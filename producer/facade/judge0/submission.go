@@ -71,7 +71,7 @@ func readSubmission(p params, encoded bool, languages catalog, most bounds) (*su
 		ExtraTime: r.number("cpu_extra_time", defaultExtraTime, 0, maxExtraTime, decimal),
 		WallTime:  r.number("wall_time_limit", defaultWallTime, minWallTime, most.wallTime, decimal),
 		Memory:    r.integer("memory_limit", defaultMemory, minMemory, most.memory),
-		Stack:     r.integer("stack_limit", defaultStack, 0, maxStack),
+		Stack:     r.integer("stack_limit", defaultStack, 0, most.stack),
 		Processes: r.integer("max_processes_and_or_threads", defaultProcesses, 1, most.processes),
 		FileSize:  r.integer("max_file_size", defaultFileSize, 0, most.fileSize),
 		Redirect:  r.flag("redirect_stderr_to_stdout"), NumberOfRuns: r.integer("number_of_runs", defaultRuns, 1, maxRuns),

@@ -103,6 +103,56 @@ func TestCompileTime(t *testing.T) {
 	}
 }
 
+// TestSourceFits: a submission may have as much as it has, also where it is bytes, which a job has as base64 with its padding.
+func TestSourceFits(t *testing.T) {
+	t.Parallel()
+	const size = 1024
+	text, bytes := []byte(strings.Repeat("#", size)), []byte(strings.Repeat("\xff", size))
+	for name, s := range map[string]*submission{
+		"a file":        {LanguageID: 46, Texts: Texts{SourceCode: text[:6]}, unpacked: []file{{"f", bytes[6:]}}},
+		"several files": {LanguageID: multiFile, unpacked: []file{{"run", bytes[:10]}, {"a", bytes[:500]}, {"b", bytes[510:]}}},
+		"a source":      {LanguageID: 46, Texts: Texts{SourceCode: bytes}},
+		"stdin":         {LanguageID: 46, Texts: Texts{SourceCode: text[:6], Stdin: bytes[6:]}},
+		"text":          {LanguageID: 46, Texts: Texts{SourceCode: text}},
+	} {
+		s.WallTime, s.CPUTime, s.Memory, s.Processes, s.most = 1, 1, defaultMemory, defaultProcesses, boundsOf(job.DefaultMaximums)
+		languages := all(t)
+		o, ok := languages.find(s.LanguageID)
+		if !ok {
+			t.Fatalf("%s: no language %d", name, s.LanguageID)
+		}
+		spec, err := s.spec(o, languages)
+		if err == nil {
+			err = spec.Check([]string{spec.Runtime}, nil, job.DefaultMaximums)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestStackFits: a tenant that may have less stack than Judge0's default has that as its default and its bound.
+func TestStackFits(t *testing.T) {
+	t.Parallel()
+	languages, maximums := all(t), job.DefaultMaximums
+	maximums.StackMB = 32
+	read := func(stack string) (*submission, faults) {
+		return readSubmission(params{"language_id": "50", "source_code": "int main(void) {}", "stack_limit": stack}, false, languages, boundsOf(maximums))
+	}
+	s, wrong := read("")
+	if len(wrong) > 0 || s.Stack != 32<<10 {
+		t.Fatalf("got %d kB, %v, want %d", s.Stack, wrong, 32<<10)
+	}
+	o, _ := languages.find(s.LanguageID)
+	spec, err := s.spec(o, languages)
+	if errs := spec.Limits.Check(maximums); err != nil || len(errs) > 0 || spec.Limits.StackMB != 32 {
+		t.Errorf("got %d MiB, %v, %v, want 32", spec.Limits.StackMB, err, errs)
+	}
+	if _, wrong := read("32769"); len(wrong["stack_limit"]) != 1 || wrong["stack_limit"][0] != "must be less than or equal to 32768" {
+		t.Errorf("got %v", wrong)
+	}
+}
+
 // TestKeep: what was sent is read again from where it was kept.
 func TestKeep(t *testing.T) {
 	t.Parallel()
@@ -244,6 +294,18 @@ func TestAverage(t *testing.T) {
 	}
 	if got := average([]outcome{ran(accepted, 0.1, 100), {status: compilationError}}); got.status != compilationError || got.time != nil {
 		t.Errorf("one that did not run: got %+v", got)
+	}
+}
+
+// TestFields: commas at the end of a list of fields make no difference, as in Ruby; a field without a name is one that is not known.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[string][]string{
+		"": defaultFields, ",": defaultFields, "stdout": {"stdout"}, "stdout,status,": {"stdout", "status"}, "stdout,,": {"stdout"}, "*,": fieldNames, "stdout,,status": nil, ",stdout": nil,
+	} {
+		if v, err := viewOf(url.Values{"fields": {asked}}); (err != nil) != (want == nil) || err == nil && !reflect.DeepEqual(v.fields, want) {
+			t.Errorf("%q: got %v, %v, want %v", asked, v.fields, err, want)
+		}
 	}
 }
 
