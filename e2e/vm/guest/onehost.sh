@@ -8,7 +8,6 @@
 installed_sum() { find /etc/glovebox /etc/systemd/system/glovebox-* /usr/local/lib/glovebox /usr/local/bin -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum; }
 pids() { systemctl show -P MainPID glovebox-{redis,s3,api}.service | xargs; }
 
-without_packages
 started=$SECONDS
 pack/infra/install.sh 2>&1 || fail "install.sh: exit $?"
 echo "install.sh took $((SECONDS - started)) s"

@@ -3,7 +3,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # out is that of lib.sh
 
-without_packages
 export GLOVEBOX_URL=http://127.0.0.1:8437 GLOVEBOX_TOKEN_FILE=/etc/glovebox/secrets/token
 check "nothing of Glovebox is here" bash -c '! command -v glovebox && [ ! -e /etc/glovebox ]'
 tar -C / -xf elsewhere/etc.tar
