@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -407,6 +408,18 @@ func TestMetadataFaults(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		case c.field != "" && (!errors.As(err, &invalid) || invalid[0].Field != c.field || invalid[0].Allowed != "keys of 1 to 1024 bytes, values of 0 to 1024"):
 			t.Errorf("%s: got %v, want %s", name, err, c.field)
+		}
+	}
+}
+
+// TestInputBytes: base64 counts as the bytes that it stands for.
+func TestInputBytes(t *testing.T) {
+	t.Parallel()
+	for n := range int64(7) {
+		text := base64.StdEncoding.EncodeToString(make([]byte, n))
+		s := job.Spec{Source: "1", StdinBase64: text, Files: []job.File{{Name: "a", ContentBase64: text}, {Name: "b", Content: "1"}}}
+		if got := s.InputBytes(); got != 2*n+2 {
+			t.Errorf("%d bytes: got %d in all, want %d", n, got, 2*n+2)
 		}
 	}
 }

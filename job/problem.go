@@ -290,7 +290,7 @@ func (p Problem) CheckSize(s Spec) error {
 		if f.Kept() {
 			n += min(f.Size, math.MaxInt64-n)
 		} else {
-			n += int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
+			n += f.InlineBytes()
 		}
 	}
 	if most == 0 || n <= most {

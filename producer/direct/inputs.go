@@ -33,7 +33,7 @@ func (c *Client) pinInputs(ctx context.Context, spec job.Spec, limits job.Limits
 	known := map[string][]job.Artifact{} // of jobs, not their results: there may be many
 	total := int64(len(spec.Source))
 	for i, f := range spec.Files {
-		size := int64(len(f.Content)) + int64(len(f.ContentBase64))*3/4
+		size := f.InlineBytes()
 		if f.Kept() {
 			var problems job.Invalid
 			var err error

@@ -37,7 +37,7 @@ func (s *submission) spec(o offered, languages catalog) (job.Spec, error) {
 	default:
 		spec.Files = append(spec.Files, job.File{Name: o.source(), ContentBase64: base64.StdEncoding.EncodeToString(s.SourceCode)})
 	}
-	spec.Limits.SourceKB = max(in1024s(spec.InputBytes()), 1) // as it is counted: base64 with its padding
+	spec.Limits.SourceKB = max(in1024s(spec.InputBytes()), 1)
 	if s.LanguageID == multiFile {
 		return spec, s.multiFile(&spec, languages)
 	}
