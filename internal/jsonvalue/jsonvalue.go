@@ -80,6 +80,39 @@ func Count(v any) int {
 	return n
 }
 
+// Weight is about how many bytes v takes in memory, as Decode makes it. That is 7 times its size as JSON for most of what programs write, 46 times
+// for {"a":0} again and again, and 67 times at most: a map has room for eight entries at least.
+func Weight(v any) int64 {
+	const (
+		boxed  = 16 + 8 // a text's or a list's head, and what its bytes are rounded up by
+		item   = 16 + 8 // of a list, which has room for more
+		object = 48
+		eight  = 288 // entries
+		entry  = 64  // each beyond eight
+	)
+	n := int64(0)
+	switch v := v.(type) {
+	case string:
+		n = boxed + int64(len(v))
+	case json.Number:
+		n = boxed + int64(len(v))
+	case []any:
+		n = boxed + item*int64(len(v))
+		for _, in := range v {
+			n += Weight(in)
+		}
+	case map[string]any:
+		n = object
+		if len(v) > 0 {
+			n += eight + entry*int64(max(0, len(v)-8))
+		}
+		for key, in := range v {
+			n += 8 + int64(len(key)) + Weight(in)
+		}
+	}
+	return n
+}
+
 // Exceeds reports whether v is larger than so many bytes as JSON. It looks at no more of v than that, as
 // one value may be in v many times.
 func Exceeds(v any, most int) bool { return left(v, most) < 0 }

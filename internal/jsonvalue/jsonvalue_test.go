@@ -1,6 +1,8 @@
 package jsonvalue_test
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -55,4 +57,43 @@ func TestExceeds(t *testing.T) {
 	if !jsonvalue.Exceeds(v, 1<<20) {
 		t.Error("2^60 values are not larger than 1 MiB")
 	}
+}
+
+// TestWeight: it is what values take, of those that take most for their size, too.
+func TestWeight(t *testing.T) { //nolint:paralleltest // the heap is everybody's
+	object := func(n int) string {
+		text := `{"0":0`
+		for i := range n - 1 {
+			text += fmt.Sprintf(`,"%d":0`, i+1)
+		}
+		return text + "}"
+	}
+	for _, text := range []string{
+		`{"a":0}`, `{}`, `[]`, `0`, `12345`, `null`, `"ab"`, `{"name":"x","n":1}`, `{"name":"Some One","mail":"some@example.com","score":12.5,"tags":["a","b"]}`,
+		strings.Repeat(`{"":`, 60) + "0" + strings.Repeat("}", 60), strings.Repeat("[", 60) + strings.Repeat("]", 60),
+		object(8), object(9), object(15), object(100), object(900), object(8000), `"` + strings.Repeat("x", 1000) + `"`,
+	} {
+		document := []byte("[" + strings.Repeat(text+",", max(1, 64<<10/(len(text)+1))-1) + text + "]")
+		kept := make([]any, 4)
+		began := heap()
+		for i := range kept {
+			var err error
+			if kept[i], err = jsonvalue.Decode(document); err != nil {
+				t.Fatal(err)
+			}
+		}
+		took := float64(heap()-began) / float64(len(kept))
+		if got := float64(jsonvalue.Weight(kept[0])); got < 0.85*took || got > 2*took {
+			t.Errorf("%.40s: got %.0f bytes, it takes %.0f", text, got, took)
+		}
+	}
+}
+
+// heap is how much memory is in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first has found is free
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

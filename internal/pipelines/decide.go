@@ -27,6 +27,8 @@ type Need struct {
 	Each bool
 	// Jobs are its jobs by index, those that have ended.
 	Jobs []Ended
+	// Fault says why nothing is known of its jobs, which a step reads, or is "".
+	Fault string
 }
 
 // Ended is what a job has left.
@@ -95,10 +97,13 @@ func (d *Definition) Decide(name string, s State, c Context, begun int) Verdict 
 	return counted(Verdict{Word: Begin, Count: len(items), Items: items}, begun)
 }
 
-// Gone says which job is gone, or can't be read, that a step is to read something of, or is "": the jobs of a run are kept as long as it lives, but not those that it has
+// Gone says which job is gone, or can't be read, or whose jobs have left too much, that a step is to read something of, or is "": the jobs of a run are kept as long as it lives, but not those that it has
 // taken over from an earlier one.
 func (d *Definition) Gone(name string, c Context) string {
 	for _, need := range d.Steps[name].Needs {
+		if fault := c.Needs[need].Fault; fault != "" {
+			return need + ": " + fault
+		}
 		i := slices.IndexFunc(c.Needs[need].Jobs, func(j Ended) bool { return j.Gone })
 		if i < 0 || !d.Reads(name, need) {
 			continue

@@ -291,17 +291,20 @@ func TestPointersBounded(t *testing.T) {
 	d := parse(t, `{"params":{"type":"object","properties":{"x":{"type":"string"}}},"steps":{"a":{"template":"t","from":{"p":{"from":"/params/x"},"q":{"from":"/params/x"}}}},"outputs":{"p":{"from":"/params/x"},"q":{"from":"/params/x"}}}`)
 	known := pipelines.Context{Params: map[string]any{"x": strings.Repeat("x", 40<<10)}}
 	one := `{"p":"` + strings.Repeat("x", 40<<10) + `"}`
-	if got, left := d.Outputs(known, 64<<10); string(got) != one || !slices.Equal(left, []string{"q"}) {
+	if got, left := d.Outputs(slices.Values([]pipelines.Context{known}), 64<<10); string(got) != one || !slices.Equal(left, []string{"q"}) {
 		t.Errorf("got outputs of %d bytes, and %q left out, want the first alone", len(got), left)
 	}
-	if got, left := d.Outputs(known, 128<<10); len(got) < 80<<10 || left != nil {
+	if got, left := d.Outputs(slices.Values([]pipelines.Context{known}), 128<<10); len(got) < 80<<10 || left != nil {
 		t.Errorf("got outputs of %d bytes, and %q left out, want both", len(got), left)
 	}
-	if got, left := d.Outputs(known, len(one)); len(got) > len(one) || len(left) == 0 {
+	if got, left := d.Outputs(slices.Values([]pipelines.Context{known}), len(one)); len(got) > len(one) || len(left) == 0 {
 		t.Errorf("got outputs of %d bytes, want at most %d", len(got), len(one))
 	}
-	if got, left := d.Outputs(known, 100); string(got) != "{}" || len(left) != 2 {
+	if got, left := d.Outputs(slices.Values([]pipelines.Context{known}), 100); string(got) != "{}" || len(left) != 2 {
 		t.Errorf("got outputs %s, and %q left out, want none", got, left)
+	}
+	if got, left := d.Outputs(slices.Values([]pipelines.Context{{}, known, {}}), 128<<10); len(got) < 80<<10 || left != nil {
+		t.Errorf("got outputs of %d bytes, and %q left out, of three contexts, want both", len(got), left)
 	}
 	var faults job.Invalid
 	if _, err := d.TemplateParams("a", pipelines.Verdict{}, 0, known); !errors.As(err, &faults) || faults[0].Message != "point at too much" {

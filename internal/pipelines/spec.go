@@ -3,6 +3,7 @@ package pipelines
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -80,22 +81,35 @@ func (d *Definition) TemplateParams(name string, v Verdict, index int, c Context
 }
 
 // Outputs are what the run answers with, as far as it is there, as JSON of at most so many bytes. Those that have no room, by
-// name, are left out.
-func (d *Definition) Outputs(c Context, most int) (outputs []byte, left []string) {
-	found, root, size := map[string]json.RawMessage{}, c.root(), len("{}")
-	for _, name := range slices.Sorted(maps.Keys(d.Pipeline.Outputs)) {
-		value := d.Pipeline.Outputs[name]
-		var one any = value.Text
-		if value.From != "" {
-			var ok bool
-			if one, ok = jsonvalue.Find(root, value.From); !ok {
+// name, are left out. What steps have left may come in several contexts, of which none is held once the next is asked for.
+func (d *Definition) Outputs(contexts iter.Seq[Context], most int) (outputs []byte, left []string) {
+	texts := map[string][]byte{} // nil for what has no room
+	for c := range contexts {
+		root := c.root()
+		for name, value := range d.Pipeline.Outputs {
+			if _, known := texts[name]; known {
 				continue
 			}
+			var one any = value.Text
+			if value.From != "" {
+				var ok bool
+				if one, ok = jsonvalue.Find(root, value.From); !ok {
+					continue
+				}
+			}
+			text, err := job.Marshal(one)
+			if err != nil || len(text) > most {
+				text = nil
+			}
+			texts[name] = text
 		}
-		text, err := job.Marshal(one)
-		key, keyErr := job.Marshal(name)
+	}
+	found, size := map[string]json.RawMessage{}, len("{}")
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		text := texts[name]
+		key, err := job.Marshal(name)
 		takes := len(key) + len(":") + len(text) + len(",")
-		if err != nil || keyErr != nil || size+takes > most {
+		if err != nil || text == nil || size+takes > most {
 			left = append(left, name)
 			continue
 		}
@@ -136,6 +150,10 @@ func (d *Definition) Reads(name, need string) bool {
 	}
 	return pointsTo(step, "/needs/"+need+"/")
 }
+
+// WhenReads reports whether the expression of a step reads what the jobs of one that it needs have written into OutputsFile, which is
+// copied for that.
+func (d *Definition) WhenReads(name, need string) bool { return d.whens[name].outputs[need] }
 
 // readsOutputs reports whether a step reads what the jobs of one that it needs have written into OutputsFile.
 func (d *Definition) readsOutputs(name, need string) bool {

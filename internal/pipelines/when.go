@@ -54,7 +54,10 @@ func (w when) holds(c Context) (bool, error) {
 	for name, need := range c.Needs {
 		at := "needs." + name
 		known[at+".status"], known[at+".count"] = string(need.Status), need.Count
-		known[at+".succeeded"], known[at+".failed"], known[at+".outputs"] = need.Succeeded, need.Failed, plain(need.outputs())
+		known[at+".succeeded"], known[at+".failed"] = need.Succeeded, need.Failed
+		if w.outputs[name] { // else it would be copied for nothing
+			known[at+".outputs"] = plain(need.outputs())
+		}
 	}
 	holds, _, err := w.condition.Holds(known)
 	return holds, err

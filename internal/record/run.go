@@ -192,6 +192,23 @@ func (s *Store) StateOfRun(ctx context.Context, id string) (job.Status, error) {
 	return s.stateAt(ctx, runKey(tenant, id))
 }
 
+// CallbackOfRun is where a run's end is told, or "", or job.ErrNotFound. Nothing else of it is read.
+func (s *Store) CallbackOfRun(ctx context.Context, id string) (string, error) {
+	tenant, ok := job.TenantOfRun(id)
+	if !ok {
+		return "", job.ErrNotFound
+	}
+	f, err := s.rdb.HMGet(ctx, runKey(tenant, id), "state", "callback").Result()
+	if err != nil {
+		return "", fmt.Errorf("read callback of run: %w", err)
+	}
+	if f[0] == nil {
+		return "", job.ErrNotFound
+	}
+	callback, _ := f[1].(string)
+	return callback, nil
+}
+
 func (s *Store) stateAt(ctx context.Context, key string) (job.Status, error) {
 	state, err := s.rdb.HGet(ctx, key, "state").Result()
 	if errors.Is(err, redis.Nil) {

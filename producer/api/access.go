@@ -83,11 +83,11 @@ var accesses = map[string]access{
 	"GET /v1/usage":                            {job.ScopeRead, ""},
 	"GET /v1/usage/events":                     {job.ScopeRead, ""},
 	"POST /v1/runs":                            {job.ScopeSubmit, "run.start"},
-	"POST /v1/runs/{id}/rerun":                 {job.ScopeSubmit, "run.start"},
+	"POST /v1/runs/{id}/rerun":                 {job.ScopeSubmit, "run.start"}, // and ScopeRead, which the handler asks for
 	"GET /v1/runs":                             {job.ScopeRead, ""},
 	"GET /v1/runs/{id}":                        {job.ScopeRead, ""},
 	"GET /v1/runs/{id}/graph":                  {job.ScopeRead, ""},
-	"DELETE /v1/runs/{id}":                     {job.ScopeSubmit, "run.cancel"},
+	"DELETE /v1/runs/{id}":                     {job.ScopeSubmit, "run.cancel"}, // what it answers beyond id and status is for ScopeRead
 	"GET /v1/schedules":                        {job.ScopeRead, ""},
 	"GET /v1/schedules/{name}":                 {job.ScopeRead, ""},
 	"GET /v1/schedules/{name}/fires":           {job.ScopeRead, ""},

@@ -156,6 +156,9 @@ func (a *API) hookProblem(ctx context.Context, err error) error {
 	if errors.As(err, &said) && said.Code == job.CodeBudgetExceeded { // how much that is, is not a sender's business
 		return retryLater(newProblem(job.CodeUnavailable, "the tenant's budget is spent for now"))
 	}
+	if errors.As(err, &said) && said.Code == job.CodeDenied { // the rule and its message are for the owner, in the hook's deliveries
+		return newProblem(job.CodeInvalid, "the rules of the hook's owner refuse it")
+	}
 	if errors.As(err, &said) && said.Code == job.CodeNoTemplate {
 		return newProblem(job.CodeInvalid, "the hook's template is not there any more")
 	}

@@ -131,6 +131,24 @@ func TestHookComesBack(t *testing.T) {
 	}
 }
 
+// TestHookDenied: a sender isn't told which rule refuses what it sends; the hook's owner is.
+func TestHookDenied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	owner, _ := w.tenant(t, "owner", job.Terms{Policy: []job.Rule{{Name: "no-main", When: "size(args) > 0 && args[0] == 'main'", Then: job.RuleDeny, Message: "a word among us"}}})
+	auth := "Authorization: Bearer " + owner
+	made := w.hook(t, `"sender":"github","secret":"`+hookSecret+`"`, auth)
+	a := w.github(t, made.Path, hookSecret, "d1", `{"ref":"main"}`)
+	if text := string(a.body); a.status != http.StatusUnprocessableEntity || !strings.Contains(text, "the rules of the hook's owner refuse it") || strings.Contains(text, "no-main") || strings.Contains(text, "among us") {
+		t.Errorf("got %d %s, want 422 and no word of the rule", a.status, a.body)
+	}
+	if list := deliveries(t, w, made.Path, auth); len(list) != 1 || list[0].Outcome != job.DeliveryRefused || !strings.Contains(list[0].Reason, "no-main") || !strings.Contains(list[0].Reason, "among us") {
+		t.Errorf("got %+v, want the rule and its message", list)
+	}
+	started(t, w.github(t, made.Path, hookSecret, "d2", `{"ref":"other"}`))
+}
+
 // TestHookSettings: what a hook can't be is said when it is made.
 func TestHookSettings(t *testing.T) {
 	t.Parallel()

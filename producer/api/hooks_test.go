@@ -133,10 +133,10 @@ func TestHookStartsOneJob(t *testing.T) {
 }
 
 // deliveries are those that the hook shows.
-func deliveries(t *testing.T, w *world, path string) []job.HookDelivery {
+func deliveries(t *testing.T, w *world, path string, headers ...string) []job.HookDelivery {
 	t.Helper()
 	var list producer.HookDeliveryList
-	if err := json.Unmarshal(w.do(t, "GET", path+"/deliveries", http.NoBody).body, &list); err != nil {
+	if err := json.Unmarshal(w.do(t, "GET", path+"/deliveries", http.NoBody, headers...).body, &list); err != nil {
 		t.Fatal(err)
 	}
 	return list.Deliveries

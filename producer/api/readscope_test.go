@@ -31,8 +31,16 @@ func TestArtifactsNeedRead(t *testing.T) {
 	w.expecting(t, "PUT", "/v1/templates/nested", `{"pipeline":{"steps":{"a":{"template":"job"}}}}`, http.StatusOK, nil, all)
 	var run job.Run
 	w.expecting(t, "POST", "/v1/runs", `{"template":"line"}`, http.StatusAccepted, &run, all)
-	w.expecting(t, "DELETE", "/v1/runs/"+run.ID, ``, http.StatusAccepted, nil, all)
+	var canceled job.Run
+	w.expecting(t, "DELETE", "/v1/runs/"+run.ID, ``, http.StatusAccepted, &canceled, submits)
+	if canceled.ID != run.ID || canceled.Status != job.Running || canceled.CreatedAt.IsZero() || canceled.Template != "" || len(canceled.Steps) != 0 || canceled.Params != nil {
+		t.Errorf("who may not read, and cancels a run, is told %+v", canceled)
+	}
 	w.advance(t, run.ID)
+	if a := w.do(t, "POST", "/v1/runs/"+run.ID+"/rerun", strings.NewReader(`{}`), submits); a.status != http.StatusForbidden {
+		t.Errorf("rerun: got %d %s, want 403", a.status, a.body)
+	}
+	w.expecting(t, "POST", "/v1/runs/"+run.ID+"/rerun", `{}`, http.StatusAccepted, nil, all)
 	w.expecting(t, "PUT", "/v1/schedules/job", `{"template":"job","cron":"0 0 1 1 *"}`, http.StatusOK, nil, all)
 	hook := `,"sender":"github","secret":"` + hookSecret + `"}`
 	for _, r := range []struct{ method, path, body, token string }{
@@ -44,7 +52,6 @@ func TestArtifactsNeedRead(t *testing.T) {
 		{"POST", "/v1/runs", `{"pipeline":{"steps":{"a":{"template":"job"}}}}`, submits},
 		{"POST", "/v1/runs", `{"template":"line"}`, submits},
 		{"POST", "/v1/runs", `{"template":"nested"}`, submits},
-		{"POST", "/v1/runs/" + run.ID + "/rerun", `{}`, submits},
 		{"PUT", "/v1/templates/mine", `{"spec":{` + uses + `}}`, manages},
 		{"PUT", "/v1/templates/mine", `{"pipeline":{"steps":{"a":{` + uses + `}}}}`, manages},
 		{"PUT", "/v1/schedules/mine", `{"template":"job","cron":"0 0 1 1 *"}`, manages},

@@ -66,8 +66,10 @@ func (a *API) runRoutes(h huma.API, d documenter) {
 	start.RequestBody.Content["application/json"].Schema = d.schema(job.PipelineRequest{})
 
 	rerun := d.operation("rerun-run", http.MethodPost, "/v1/runs/{id}/rerun", "Run a run again",
-		"Repeats a run that has ended, with the same pipeline and parameters, as a new run. Steps that have succeeded, or were not to run, are taken over with what their jobs have left; those that did not succeed run again, with all that follow, and so does the step in from.",
+		"Repeats a run that has ended, with the same pipeline and parameters, as a new run. Steps that have succeeded, or were not to run, are taken over with what their jobs have left; those that did not succeed run again, with all that follow, and so does the step in from. "+
+			"It takes the scope read besides: what is taken over may be of jobs that others submitted.",
 		d.answers(200, "The run has ended", run), d.answers(202, "The run is accepted", run), d.problems(400, 401, 402, 404, 409, 410, 413, 415, 422, 503))
+	rerun.Security = []map[string][]string{{bearerScheme: {string(job.ScopeSubmit), string(job.ScopeRead)}}}
 	rerun.MaxBodyBytes = recordBody
 	rerun.RequestBody = jsonBody()
 	huma.Register(h, rerun, a.rerunRun)
@@ -78,7 +80,7 @@ func (a *API) runRoutes(h huma.API, d documenter) {
 		"Answers where each step of the run stands, and why. With Prefer: wait=30 the answer is held until the run has ended or 30 seconds have passed; then it is 202.",
 		d.answers(200, "The run", run), d.answers(202, "The time is up and the run has not ended", run), d.problems(401, 404, 503)), a.getRun)
 	huma.Register(h, d.operation("cancel-run", http.MethodDelete, "/v1/runs/{id}", "Cancel a run",
-		"No job of it is made any more, and those that have not ended are canceled. Then it ends.",
+		"No job of it is made any more, and those that have not ended are canceled. Then it ends. A token without the scope read is told its id, status and times.",
 		d.answers(202, "The run ends", run), d.problems(401, 404, 409, 503)), a.cancelRun)
 	graph := d.operation("draw-run", http.MethodGet, "/v1/runs/{id}/graph", "Draw a run",
 		"The run's steps, and where each stands, as a flowchart of Mermaid, a digraph of Graphviz, or text.", d.problems(401, 404, 422, 503))
@@ -101,6 +103,9 @@ func (a *API) startRun(ctx context.Context, in *startRunInput) (*runOutput, erro
 }
 
 func (a *API) rerunRun(ctx context.Context, in *rerunInput) (*runOutput, error) {
+	if err := callerOf(ctx).may(job.ScopeRead); err != nil {
+		return nil, err
+	}
 	r, done, err := readBody[job.RerunRequest](ctx, a)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -169,6 +174,9 @@ func (a *API) cancelRun(ctx context.Context, in *runInput) (*runOutput, error) {
 	run, err := a.tenantClient(ctx).CancelRun(ctx, in.ID)
 	if err != nil {
 		return nil, a.problem(ctx, err)
+	}
+	if callerOf(ctx).may(job.ScopeRead) != nil { // another may have started it
+		run = job.Run{ID: run.ID, Status: run.Status, Steps: map[string]job.RunStep{}, CreatedAt: run.CreatedAt, Deadline: run.Deadline}
 	}
 	return runAnswer(run, http.StatusAccepted), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,13 +25,15 @@ type liveRun struct {
 
 	pipeline job.Pipeline
 	state    pipelines.State
-	// needs are what is known of steps that have ended, by name.
-	needs map[string]pipelines.Need
+	// needs are steps that have ended, by name, with what their jobs have left, which takes kept bytes. memory is for that.
+	needs  map[string]keptNeed
+	kept   int64
+	memory *reservation
 }
 
 // readRun reads what is stored of a run.
 func readRun(r record.Run) (*liveRun, error) {
-	l := &liveRun{Run: r, state: pipelines.State{Cancel: r.Cancel != "", Steps: map[string]pipelines.StepState{}}, needs: map[string]pipelines.Need{}}
+	l := &liveRun{Run: r, state: pipelines.State{Cancel: r.Cancel != "", Steps: map[string]pipelines.StepState{}}, needs: map[string]keptNeed{}}
 	if err := json.Unmarshal(r.Pipeline, &l.pipeline); err != nil {
 		return nil, fmt.Errorf("read pipeline of run %s: %w", r.ID, err)
 	}
@@ -56,34 +59,38 @@ func readRun(r record.Run) (*liveRun, error) {
 // Advancer is [Client.Advance] for all tenants. What it takes of memory is bounded, however many runs are looked at. A look that has
 // its run waits for results, so the two have each their own, and one that has a result waits for nothing.
 type Advancer struct {
-	client        *Client
-	runs, results bounded
+	client              *Client
+	runs, results, kept bounded
 }
 
-// advanceMemory is what runs of all tenants take at once, and as much again the results that they read: of two of the largest runs, and
-// of four of the largest results.
-const advanceMemory = 64 << 20
+const (
+	// advanceMemory is what runs of all tenants take at once, and as much again the results that they read: of two of the largest runs, and
+	// of four of the largest results.
+	advanceMemory = 64 << 20
+	// keptMemory is what looks at once keep of what jobs have left: two looks that keep much, and any number of others.
+	keptMemory = 2 * lookKeeps
+)
 
 // Advancer returns one for all tenants.
 func (c *Client) Advancer() *Advancer {
-	return &Advancer{c, newBounded(advanceMemory), newBounded(advanceMemory)}
+	return &Advancer{c, newBounded(advanceMemory), newBounded(advanceMemory), newBounded(keptMemory)}
 }
 
 // Advance is [Client.Advance].
 func (a *Advancer) Advance(ctx context.Context, id string, now time.Time) error {
 	tenant, _ := job.TenantOfRun(id)
-	return a.client.ForAnswer(tenant, a.results).advanceWithin(ctx, a.runs, id, now)
+	return a.client.ForAnswer(tenant, a.results).advanceWithin(ctx, a.runs, a.kept, id, now)
 }
 
 // Advance does what is to be done in a run of the Client's tenant at that time. Any number of processes may
 // call it at once, and each may die at any step: what is decided first about a step stays, a job's id comes
 // from its step, index and try, and only somebody who has seen every end settles or ends the run.
 func (c *Client) Advance(ctx context.Context, id string, now time.Time) error {
-	return c.advanceWithin(ctx, c.memory, id, now)
+	return c.advanceWithin(ctx, c.memory, c.memory, id, now)
 }
 
-// advanceWithin is Advance that takes memory for the run from somewhere else.
-func (c *Client) advanceWithin(ctx context.Context, memory Memory, id string, now time.Time) error {
+// advanceWithin is Advance that takes memory for the run, and for what jobs have left, from somewhere else.
+func (c *Client) advanceWithin(ctx context.Context, memory, kept Memory, id string, now time.Time) error {
 	held := &reservation{Memory: memory}
 	defer func() { held.keep(0) }()
 	var failed error
@@ -93,7 +100,7 @@ func (c *Client) advanceWithin(ctx context.Context, memory Memory, id string, no
 		if err != nil {
 			return err
 		}
-		more, err := c.As(r.By).advance(ctx, r, now)
+		more, err := c.As(r.By).advance(ctx, r, kept, now)
 		if errors.Is(err, record.ErrRunStale) {
 			continue
 		}
@@ -106,7 +113,7 @@ func (c *Client) advanceWithin(ctx context.Context, memory Memory, id string, no
 
 // advance does what follows from a run as it was read, and reports whether there may be more. One step that can't go on, as
 // what it reads is away, holds up none that can.
-func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more bool, err error) {
+func (c *Client) advance(ctx context.Context, r record.Run, kept Memory, now time.Time) (more bool, err error) {
 	if r.State != job.Running { // its entry is left: this takes it out
 		return false, c.records.EndRun(ctx, r, record.RunEnd{Status: r.State})
 	}
@@ -117,6 +124,8 @@ func (c *Client) advance(ctx context.Context, r record.Run, now time.Time) (more
 	if err != nil {
 		return false, err
 	}
+	l.memory = &reservation{Memory: kept}
+	defer func() { l.memory.keep(0) }()
 	d, refused := c.definitions.Parse(r.Pipeline, l.pipeline)
 	if refused != nil && r.Cancel == "" { // an older version has begun it: nothing more of it can be, and its jobs are stopped
 		return true, c.records.CancelRun(ctx, r.ID, record.RunRefused)
@@ -311,31 +320,51 @@ func (c *Client) stepSpec(ctx context.Context, d *pipelines.Definition, l *liveR
 }
 
 func (c *Client) endRun(ctx context.Context, d *pipelines.Definition, l *liveRun, status pipelines.StepStatus) error {
-	known := pipelines.Context{Needs: map[string]pipelines.Need{}}
+	params, err := paramsOf(l)
+	if err != nil && l.Cancel == "" {
+		return err
+	}
 	reading := ctx
 	if l.Cancel != "" { // it ends with what can be read: a bucket that is away doesn't hold it up
 		var cancel context.CancelFunc
 		reading, cancel = context.WithTimeout(ctx, canceledReads)
 		defer cancel()
 	}
-	for name := range l.pipeline.Steps {
-		need, err := c.need(reading, l, name, d.OutputsRead(name))
-		if err != nil && l.Cancel == "" {
-			return err
-		} else if err != nil {
-			need = l.state.Need(l.pipeline, name)
+	var failed error
+	var notes, faulty []string
+	steps := func(yield func(pipelines.Context) bool) { // one after the other: all of them may have left 64 MiB, and in memory many times that
+		for _, name := range slices.Sorted(maps.Keys(l.pipeline.Steps)) {
+			need := l.state.Need(l.pipeline, name)
+			if d.OutputsRead(name) {
+				l.makeRoom([]string{name})
+				read, _, err := c.need(reading, l, name, mostKept)
+				if err != nil && l.Cancel == "" {
+					failed = err
+					return
+				} else if err == nil {
+					need = read
+				}
+			}
+			if need.Fault != "" {
+				faulty = append(faulty, name)
+			}
+			if !yield(pipelines.Context{Params: params, Needs: map[string]pipelines.Need{name: need}}) {
+				return
+			}
 		}
-		known.Needs[name] = need
-	}
-	var err error
-	if known.Params, err = paramsOf(l); err != nil && l.Cancel == "" {
-		return err
 	}
 	end := record.RunEnd{Status: job.Status(status)}
 	var left []string
-	if end.Outputs, left = d.Outputs(known, record.MaxInline); left != nil { // the jobs have them
-		end.Note = fmt.Sprintf("outputs that had no room in the %d bytes of all: %s", record.MaxInline, strings.Join(left, ", "))
+	if end.Outputs, left = d.Outputs(steps, record.MaxInline); left != nil { // the jobs have them
+		notes = append(notes, fmt.Sprintf("outputs that had no room in the %d bytes of all: %s", record.MaxInline, strings.Join(left, ", ")))
 	}
+	if failed != nil {
+		return failed
+	}
+	if faulty != nil {
+		notes = append(notes, "steps whose jobs left too much to be read for outputs: "+strings.Join(faulty, ", "))
+	}
+	end.Note = strings.Join(notes, "; ")
 	return c.noteEnd(ctx, l, end)
 }
 

@@ -38,11 +38,11 @@ func (c *Client) RunDeliveries(ctx context.Context, id string) ([]producer.Deliv
 	if !c.ownsRun(id) {
 		return nil, job.ErrNotFound
 	}
-	r, err := c.records.GetRun(ctx, id)
+	callback, err := c.records.CallbackOfRun(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.deliveriesOf(ctx, id, job.EventPipelineCompleted, r.Callback)
+	return c.deliveriesOf(ctx, id, job.EventPipelineCompleted, callback)
 }
 
 // SessionDeliveries is [producer.Sessions.SessionDeliveries].

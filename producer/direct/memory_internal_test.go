@@ -58,6 +58,27 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
+// TestMakeRoom: what was kept of steps is forgotten where that is much, unless all that is to be read is among it.
+func TestMakeRoom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		weight int64
+		reads  []string
+		want   int
+	}{
+		{mostIdle / 2, []string{"c"}, 2},
+		{mostIdle, []string{"a", "b"}, 2},
+		{mostIdle, []string{"b"}, 1},
+		{mostIdle, []string{"b", "c"}, 0},
+		{mostIdle, nil, 0},
+	} {
+		l := &liveRun{needs: map[string]keptNeed{"a": {weight: c.weight}, "b": {weight: c.weight}}, kept: 2 * c.weight}
+		if l.makeRoom(c.reads); len(l.needs) != c.want || l.kept != int64(c.want)*c.weight {
+			t.Errorf("%+v: got %d steps with %d bytes kept", c, len(l.needs), l.kept)
+		}
+	}
+}
+
 // TestBoundedMemory: fires of the largest jobs never hold more than is given to all, and give all of it back
 // also where a step took it twice.
 func TestBoundedMemory(t *testing.T) {

@@ -75,3 +75,31 @@ func TestWaitRunMemory(t *testing.T) {
 		t.Errorf("got %d bytes held for a run of %d", held, size)
 	}
 }
+
+// TestRunDeliveries: to list what was sent of a run reads nothing of it that may be large.
+func TestRunDeliveries(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Pipeline: job.Pipeline{
+		Steps: map[string]job.Step{"fetch": source()}, Callback: &job.Callback{URL: "https://example.com/hook"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.CancelRun(t.Context(), run.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Advance(t.Context(), run.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Raw.HSet(t.Context(), "gb:{default}:run:"+run.ID, "metadata", "{").Err(); err != nil { // who reads all of it fails
+		t.Fatal(err)
+	}
+	if list, err := w.Client.RunDeliveries(t.Context(), run.ID); err != nil || len(list) != 1 || list[0].RunID != run.ID {
+		t.Errorf("got %+v, %v, want one of the run", list, err)
+	}
+	if _, err := w.Client.RunDeliveries(t.Context(), job.NewRunID("default")); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("no such run: got %v, want job.ErrNotFound", err)
+	}
+}
