@@ -27,8 +27,8 @@ func TestCompile(t *testing.T) {
 		if err != nil || re.String() != text {
 			t.Fatalf("%q: %v, %v", text, re, err)
 		}
-		if real := len(program.Inst); states < real || states > 2*real+110 {
-			t.Errorf("%q: %d states, compiled to %d", text, states, real)
+		if n := len(program.Inst); states < n || states > 2*n+110 {
+			t.Errorf("%q: %d states, compiled to %d", text, states, n)
 		}
 	}
 	if _, _, err := patterns.Compile("(a", 100); err == nil {

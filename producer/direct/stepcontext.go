@@ -54,7 +54,8 @@ func (c *Client) contextOf(ctx context.Context, d *pipelines.Definition, l *live
 		if err != nil {
 			break
 		}
-		times, weight := int64(1), int64(0)
+		var weight int64
+		times := int64(1)
 		if d.WhenReads(name, need) {
 			times = 2
 		}
