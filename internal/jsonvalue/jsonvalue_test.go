@@ -83,7 +83,7 @@ func TestWeight(t *testing.T) { //nolint:paralleltest // the heap is everybody's
 			}
 		}
 		took := float64(heap()-began) / float64(len(kept))
-		if got := float64(jsonvalue.Weight(kept[0])); got < 0.85*took || got > 2*took {
+		if got := float64(jsonvalue.Weight(kept[0])); got < 0.75*took || got > 2*took { // 0.85 without the race detector, which has small texts take more
 			t.Errorf("%.40s: got %.0f bytes, it takes %.0f", text, got, took)
 		}
 	}
