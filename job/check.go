@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -344,23 +343,6 @@ func checkURL(add addFunc, field, raw string) {
 	case !isASCII(u.Host):
 		add(field, clip(raw), "has a host that is not ASCII", "the host's name as DNS has it, such as xn--bcher-kva.example")
 	}
-}
-
-// InputBytes is how much the sandbox is handed, saturating.
-func (s Spec) InputBytes() int64 {
-	n := int64(len(s.Source)) + int64(len(s.Stdin)) + decodedBytes(s.StdinBase64)
-	for _, f := range s.Files {
-		n += f.InlineBytes()
-	}
-	return min(n, math.MaxInt64)
-}
-
-// InlineBytes is how many bytes the file has that the spec itself has, not the bucket.
-func (f File) InlineBytes() int64 { return int64(len(f.Content)) + decodedBytes(f.ContentBase64) }
-
-// decodedBytes is how many bytes a text in base64 stands for.
-func decodedBytes(text string) int64 {
-	return int64(len(text))*3/4 - int64(strings.Count(text[max(0, len(text)-2):], "="))
 }
 
 // checkKey says what is wrong with an idempotency key, or "".

@@ -236,19 +236,6 @@ func TestAllowedImages(t *testing.T) {
 	}
 }
 
-// Each job that is accepted has its limits filled and checked several times.
-func TestLimitsAllocateNothing(t *testing.T) {
-	maximums := job.DefaultMaximums
-	if n := testing.AllocsPerRun(100, func() {
-		l := job.Limits{WallMS: 1000}.Within(job.DefaultLimits, maximums)
-		if l.Filled(job.DefaultLimits).WallMS != 1000 || l.Check(maximums) != nil {
-			t.Fatal("other limits")
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations, want none", n)
-	}
-}
-
 func TestFilled(t *testing.T) {
 	t.Parallel()
 	got := job.Limits{WallMS: 2000, CPUs: 2}.Filled(job.Limits{MemoryMB: 512, WallMS: 9000})

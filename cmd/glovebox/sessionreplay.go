@@ -69,7 +69,7 @@ func (a *app) replay(cmd *cobra.Command, sessions *producer.Client, id string, o
 	return cameTo(steps)
 }
 
-// abandoned is why a replay has failed. The session that it began, if any, is ended where nobody is to go on with it.
+// abandoned returns why a replay has failed. The session that the replay began is ended if end says so; else its id is said.
 func (a *app) abandoned(ctx context.Context, sessions *producer.Client, x job.Session, end bool, why error) error {
 	if x.ID == "" {
 		return why

@@ -247,7 +247,7 @@ func TestUnusableAnswers(t *testing.T) {
 		{"regex", "(", "is no regular expression"},
 		{"regex", `a{1001}`, "is no regular expression"},
 		{"regex", strings.Repeat(`.{1000}`, 100), "states or more"},
-		{"regex", "(?:" + strings.Repeat("a", 3000) + "){1000}", "states or more"}, // of which compiling takes 120 MB
+		{"regex", "(?:" + strings.Repeat("a", 3000) + "){1000}", "states or more"}, // compiling it takes 120 MB
 		{"regex", strings.Repeat("a", maxPattern+1), "is longer than"},
 		{"json", "{", "is no JSON document"},
 		{"json", "1 2", "is no JSON document"},

@@ -59,7 +59,7 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
-// TestWeight: it is what values take, of those that take most for their size, too.
+// TestWeight compares weights with what values take of the heap, those among them that take most for their size.
 func TestWeight(t *testing.T) { //nolint:paralleltest // the heap is everybody's
 	object := func(n int) string {
 		text := `{"0":0`

@@ -31,19 +31,27 @@ func CompileWhole(text string, most int) (re *regexp.Regexp, states int, err err
 }
 
 func compile(text string, most int, before, after string) (re *regexp.Regexp, states int, err error) {
-	states = tableStates * (strings.Count(text, `\p`) + strings.Count(text, `\P`))
+	if states, err = States(text, most); err != nil {
+		return nil, 0, err
+	}
+	re, err = regexp.Compile(before + text + after)
+	return re, states, err
+}
+
+// States counts those of a pattern, which it does not compile. It fails as Compile does.
+func States(text string, most int) (int, error) {
+	states := tableStates * (strings.Count(text, `\p`) + strings.Count(text, `\P`))
 	if states <= most { // else it takes too much to parse it
 		tree, err := syntax.Parse(text, syntax.Perl) // by itself: its brackets are not those around it
 		if err != nil {
-			return nil, 0, err
+			return 0, err
 		}
 		states += statesOf(tree) + 4 // a match, a failure, the two ends
 	}
 	if states > most {
-		return nil, 0, &SizeError{states, most}
+		return 0, &SizeError{states, most}
 	}
-	re, err = regexp.Compile(before + text + after)
-	return re, states, err
+	return states, nil
 }
 
 // enough is beyond what anyone allows: the states of nested repetitions are a product.

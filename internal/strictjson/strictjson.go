@@ -320,7 +320,7 @@ type member struct {
 	wants string // what it has to have that may be left out, but not be empty; "" for others
 }
 
-// memberOf is the one of a struct or map of that name.
+// memberOf is what a struct or map holds under that name.
 func memberOf(t reflect.Type, name string) (member, bool) {
 	if t.Kind() == reflect.Map {
 		return member{value: t.Elem()}, true

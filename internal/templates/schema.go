@@ -28,7 +28,7 @@ const (
 	// maxPatterns and maxPatternBytes bound regular expressions, each of which reads a whole text.
 	maxPatterns     = 32
 	maxPatternBytes = 256
-	// maxStates bounds those of all patterns, each of which may be tried at each byte of 64 KiB of parameters: that takes a second.
+	// maxStates bounds the states of all patterns together. Each state may be tried at each byte of 64 KiB of parameters, which takes a second.
 	maxStates = 4000
 	// maxFaults is how many faults of parameters are listed.
 	maxFaults = 32
@@ -99,7 +99,7 @@ func checkSchema(document map[string]any) error {
 			count = maxPatterns + 1
 			return
 		}
-		_, n, err := patterns.Compile(text, maxStates)
+		n, err := patterns.States(text, maxStates)
 		var size *patterns.SizeError
 		if errors.As(err, &size) { // what else is wrong with it the schema's compiler says
 			n = size.States

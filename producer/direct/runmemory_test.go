@@ -3,10 +3,12 @@ package direct_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
@@ -101,5 +103,56 @@ func TestRunDeliveries(t *testing.T) {
 	}
 	if _, err := w.Client.RunDeliveries(t.Context(), job.NewRunID("default")); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("no such run: got %v, want job.ErrNotFound", err)
+	}
+}
+
+// TestAdvanceKept: what jobs have left is in memory of one step at a time where it is much, so that a run ends whose outputs point into all of it. A step
+// that reads more at once fails, and no other does.
+func TestAdvanceKept(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	const jobs = 16
+	fat, one, both := source(), source("s0"), source("s0", "s1")
+	fat.Each = &job.Each{From: "/params/list"}
+	one.Args = []job.Value{{From: "/needs/s0/outputs/0/a/0/a"}}
+	both.Args = []job.Value{{From: "/needs/s0/outputs/0/a/0/a"}, {From: "/needs/s1/outputs/0/a/0/a"}}
+	run, err := w.Client.StartRun(t.Context(), job.PipelineRequest{Params: list(jobs), Pipeline: job.Pipeline{
+		Params:  []byte(`{"type":"object","properties":{"list":{"type":"array","items":{"type":"integer"}}}}`),
+		Steps:   map[string]job.Step{"s0": fat, "s1": fat, "one": one, "both": both},
+		Outputs: map[string]job.Value{"x": {From: "/needs/s0/outputs/15/a/8188"}, "y": {From: "/needs/s1/outputs/0/a/0/a"}, "z": {From: "/needs/one/succeeded"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &counted{}
+	c := w.Client.ForAnswer("default", m)
+	advance := func() {
+		t.Helper()
+		if err := c.Advance(t.Context(), run.ID, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advance()
+	outputs := `{"a":[` + strings.Repeat(`{"a":0},`, 8188) + `{"a":1}]}` // 64 KiB, which take 3 MiB of memory
+	for _, step := range []string{"s0", "s1"} {
+		for i := range jobs {
+			w.End(t, w.Start(t, job.StepJobID(run.ID, step, i, 1)), map[string]string{job.OutputsFile: outputs}, nil)
+		}
+	}
+	advance()
+	if held, most := m.now(); held != 0 || most < 64<<20 || most > 128<<20 {
+		t.Errorf("got %d bytes held, and up to %d, want what one step may keep", held, most)
+	}
+	endAs(t, w, run.ID, "one", record.Ending{Status: job.Succeeded, Result: []byte(`{}`)})
+	advance()
+	if run, err = w.Client.GetRun(t.Context(), run.ID); err != nil {
+		t.Fatal(err)
+	}
+	if s := run.Steps["both"]; s.Status != "failed" || !strings.Contains(s.Why, "s1: what its jobs left is too large to be read") {
+		t.Errorf("got %s %q of the step that reads both", s.Status, s.Why)
+	}
+	if want := `{"x":{"a":1},"y":0,"z":1}`; run.Status != job.Failed || string(run.Outputs) != want || run.Note != "" {
+		t.Errorf("got %s with outputs %s and %q, want %s", run.Status, run.Outputs, run.Note, want)
 	}
 }

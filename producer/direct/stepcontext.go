@@ -26,7 +26,7 @@ const (
 	// lookKeeps is what a look takes for that, unless it keeps less than smallKept, which takes none.
 	lookKeeps = mostKept + mostIdle
 	smallKept = 1 << 20
-	// artifactBytes is more than an artifact takes, as what pointers look into, too, without its name.
+	// artifactBytes is more than an artifact takes beside its name, once as it is and once as pointers look into it.
 	artifactBytes = 1 << 10
 )
 
