@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -21,15 +23,23 @@ var (
 	ErrNotTried = errors.New("whether anyone can read the bucket was not tried: no api has started with it yet")
 )
 
-// canaryKey is an object that [Store.Check] tries to read without credentials. S3
-// refuses to say whether an object exists to a key that may not list, so only one that does
-// exist shows that reading is refused.
-const canaryKey = "glovebox-private"
+// tenantsPrefix is what all keys of tenants begin with: operators name it in policies of their own.
+const tenantsPrefix = "tenants/"
 
-// Guard is [Store.Check] that first writes the object which it tries to read.
+// canaryKeys are objects that [Store.Check] tries to read without credentials: one beside what
+// tenants have, and one among that. S3 refuses to say whether an object exists to a key that may not
+// list, so only one that does exist shows that reading is refused.
+var canaryKeys = []string{"glovebox-private", tenantsPrefix + "glovebox-private"}
+
+// IsCanary reports whether the object is one that only shows that the bucket is private.
+func IsCanary(key string) bool { return slices.Contains(canaryKeys, key) }
+
+// Guard is [Store.Check] that first writes the objects which it tries to read.
 func (s *Store) Guard(ctx context.Context) error {
-	if err := s.putCanary(ctx); err != nil {
-		return fmt.Errorf("write to bucket %q: %w", s.config.Bucket, err)
+	for _, key := range canaryKeys {
+		if err := s.putCanary(ctx, key); err != nil {
+			return fmt.Errorf("write to bucket %q: %w", s.config.Bucket, err)
+		}
 	}
 	return s.Check(ctx)
 }
@@ -49,10 +59,15 @@ func (s *Store) EnsureBucket(ctx context.Context) error {
 			return fmt.Errorf("create bucket %q: %w", s.config.Bucket, err)
 		}
 	}
-	if _, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: aws.String(canaryKey)}); err == nil {
-		return nil
+	for _, key := range canaryKeys {
+		if _, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key}); err == nil {
+			continue
+		}
+		if err := s.putCanary(ctx, key); err != nil {
+			return err
+		}
 	}
-	return s.putCanary(ctx)
+	return nil
 }
 
 // Check asks whether the bucket can be reached with our credentials and can't be read
@@ -62,12 +77,15 @@ func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.config.Bucket}); err != nil {
 		return fmt.Errorf("reach bucket %q: %w", s.config.Bucket, err)
 	}
-	_, err := s.Head(ctx, canaryKey)
-	none := errors.Is(err, ErrNotFound)
-	if err != nil && !none {
-		return fmt.Errorf("check bucket %q: %w", s.config.Bucket, err)
+	none := false
+	for _, key := range canaryKeys {
+		_, err := s.Head(ctx, key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("check bucket %q: %w", s.config.Bucket, err)
+		}
+		none = none || err != nil
 	}
-	for _, key := range []string{"", canaryKey} {
+	for _, key := range append([]string{"", tenantsPrefix}, canaryKeys...) {
 		open, err := s.readableByAnyone(ctx, key)
 		if err != nil {
 			return fmt.Errorf("read bucket %q without credentials: %w", s.config.Bucket, err)
@@ -108,24 +126,24 @@ func refusal(err error) error {
 }
 
 // TryWrite tries, once, whether the bucket takes an object. It leaves nothing that was
-// not there before: it writes the object that [Store.EnsureBucket] does.
+// not there before: it writes an object that [Store.EnsureBucket] does.
 func (s *Store) TryWrite(ctx context.Context) error {
-	if err := s.putCanary(ctx, once); err != nil {
+	if err := s.putCanary(ctx, canaryKeys[0], once); err != nil {
 		return fmt.Errorf("write to bucket %q: %w", s.config.Bucket, err)
 	}
 	return nil
 }
 
-func (s *Store) putCanary(ctx context.Context, options ...func(*s3.Options)) error {
-	_, err := s.putBytes(ctx, canaryKey, textUTF8, []byte("This object is private. Glovebox checks that it stays so.\n"), options...)
+func (s *Store) putCanary(ctx context.Context, key string, options ...func(*s3.Options)) error {
+	_, err := s.putBytes(ctx, key, textUTF8, []byte("This object is private. Glovebox checks that it stays so.\n"), options...)
 	return err
 }
 
-// readableByAnyone gets key, or lists the bucket when key is empty, unsigned.
+// readableByAnyone gets key, or lists what is below it where it is a prefix, "" or one with a slash, unsigned.
 func (s *Store) readableByAnyone(ctx context.Context, key string) (bool, error) {
 	var err error
-	if key == "" {
-		_, err = s.anonymous.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, MaxKeys: aws.Int32(1)})
+	if key == "" || strings.HasSuffix(key, "/") {
+		_, err = s.anonymous.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, Prefix: &key, MaxKeys: aws.Int32(1)})
 	} else {
 		_, err = s.anonymous.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key})
 	}

@@ -30,7 +30,7 @@ func JobKeys(tenant, id string) (Keys, error) {
 	if !validID(id) {
 		return Keys{}, fmt.Errorf("name object of job %.80q: not 1 to %d letters, digits, - or _", id, maxIDBytes)
 	}
-	return Keys{"tenants/" + tenant + "/jobs/" + id + "/"}, nil
+	return Keys{tenantsPrefix + tenant + "/jobs/" + id + "/"}, nil
 }
 
 // Prefix is what every key of the job starts with.
@@ -71,7 +71,7 @@ func UploadKey(tenant, sha256 string) (string, error) {
 	if len(sha256) != 64 || strings.Trim(sha256, "0123456789abcdef") != "" {
 		return "", fmt.Errorf("name upload %.80q: not a SHA-256 in lower-case hex", sha256)
 	}
-	return "tenants/" + tenant + "/inputs/" + sha256, nil
+	return tenantsPrefix + tenant + "/inputs/" + sha256, nil
 }
 
 // encodeName makes a name plain ASCII: bytes beyond letters, digits, "-", "_" and "."

@@ -41,8 +41,10 @@ func bucketByHand(t *testing.T, s3 *gbtest.S3Server) *artifacts.Store {
 func TestPublicBucket(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ action, resource string }{
-		"read": {"s3:GetObject", "arn:aws:s3:::glovebox/*"},
-		"list": {"s3:ListBucket", "arn:aws:s3:::glovebox"},
+		"read":                   {"s3:GetObject", "arn:aws:s3:::glovebox/*"},
+		"read what tenants have": {"s3:GetObject", "arn:aws:s3:::glovebox/tenants/*"},
+		"read all but that":      {"s3:GetObject", "arn:aws:s3:::glovebox/glovebox-*"},
+		"list":                   {"s3:ListBucket", "arn:aws:s3:::glovebox"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

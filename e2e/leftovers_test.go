@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -30,7 +31,7 @@ func (g *glovebox) objects() []string {
 		key, err := filepath.Rel(root, path)
 		// An unfinished upload is a directory, be there parts in it or not.
 		upload := d.IsDir() && strings.HasPrefix(key, ".sgwtmp/multipart/") && strings.Count(key, "/") == 3
-		if (!d.IsDir() || upload) && key != "glovebox-private" { // EnsureBucket's own
+		if (!d.IsDir() || upload) && !artifacts.IsCanary(key) { // EnsureBucket's own
 			keys = append(keys, key)
 		}
 		return err

@@ -21,10 +21,15 @@ func NewHTTP(r prometheus.Registerer) *HTTP {
 	return m
 }
 
-// Observe is for api.Config.Observe. route is the pattern that matched, or "".
+// Observe is for api.Config.Observe. route is the pattern that matched, or "". A status that a tenant's job
+// made, 0, is code "job": a job's failure is no fault of the API's, and no job names a label.
 func (m *HTTP) Observe(route string, status int, took time.Duration) {
 	if route == "" {
 		route = "none"
 	}
-	m.seconds.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
+	code := "job"
+	if status != 0 {
+		code = strconv.Itoa(status)
+	}
+	m.seconds.WithLabelValues(route, code).Observe(took.Seconds())
 }

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
@@ -158,6 +161,38 @@ func TestHookAnswersFailure(t *testing.T) {
 		}
 		again := w.github(t, made.Path, hookSecret, string(status), `{"ref":"`+string(status)+`"}`)
 		failedWith(t, string(status)+" once more", again, want, job.CodeJobFailed, id)
+	}
+}
+
+// TestHookAnswersObserved: what a job makes of its hook's answer is neither a fault of the API's nor a label that the job chose.
+func TestHookAnswersObserved(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[int]int{} // of the hook's answers
+	w := newWorldWith(t, func(c *apiConfig) {
+		c.Observe = func(route string, status int, _ time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.HasPrefix(route, "POST /v1/hooks/") {
+				seen[status]++
+			}
+		}
+	})
+	w.Runtimes(t)
+	made := w.hook(t, resultHook+"60")
+	for delivery, reply := range map[string]string{"fails": `{}`, "teapot": `{"status":418}`, "unknown": `{"status":599}`} {
+		answered(t, w, made, delivery, map[string]string{"response.json": reply}, func(r *job.Result) {
+			if delivery == "fails" {
+				r.Status = job.Failed
+			}
+		})
+	}
+	if a := w.github(t, made.Path, "wrong", "refused", `{"ref":"refused"}`); a.status != http.StatusUnauthorized {
+		t.Errorf("a wrong secret: got %d %s", a.status, a.body)
+	}
+	w.srv.Close() // every request has ended
+	if want := map[int]int{0: 3, http.StatusUnauthorized: 1}; !maps.Equal(seen, want) {
+		t.Errorf("got %v, want %v", seen, want)
 	}
 }
 

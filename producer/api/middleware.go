@@ -28,6 +28,8 @@ type request struct {
 	answer reservation // what its answer takes
 	// goesOn fails once the token that the request came with is no longer good. Only huma's requests of tenants have it.
 	goesOn func(context.Context) error
+	// byJob: what became of a tenant's job made the answer's status.
+	byJob bool
 }
 
 type requestKey struct{}
@@ -94,7 +96,11 @@ func (a *API) record(next http.Handler) http.Handler {
 				if seen.status == http.StatusSwitchingProtocols || seen.Header().Get("Content-Type") == eventStream { // lasts as long as a job
 					answered = seen.began.Sub(start)
 				}
-				a.observe(r.Pattern, seen.status, answered)
+				status := seen.status
+				if requestOf(ctx).byJob {
+					status = 0
+				}
+				a.observe(r.Pattern, status, answered)
 			}
 			attrs := append(make([]slog.Attr, 0, 12), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)),
 				slog.Int("status", seen.status), slog.Int64("bytes", seen.bytes), slog.Int64("ms", took.Milliseconds()), slog.String("request_id", requestID(ctx)))

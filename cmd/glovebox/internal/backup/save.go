@@ -14,7 +14,7 @@ import (
 	"github.com/glovebox-run/glovebox/internal/record"
 )
 
-// prefix is what all objects of tenants begin with. The bucket's own, glovebox-private, each api writes anew.
+// prefix is what all objects of tenants begin with. Those that are the bucket's own each api writes anew.
 const prefix = "tenants/"
 
 // Report is what a backup has.
@@ -54,6 +54,9 @@ func Save(ctx context.Context, o *redis.Options, client *redis.Client, objects *
 		return r, err
 	}
 	for key, err := range objects.List(ctx, prefix) {
+		if err == nil && artifacts.IsCanary(key) {
+			continue
+		}
 		if _, _, strange := owner(key); err == nil && strange != nil {
 			r.Skipped++
 			continue
