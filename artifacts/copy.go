@@ -20,7 +20,8 @@ type Copy struct {
 	Disposition string
 }
 
-// List lists the objects below prefix, "" for all, as they are named. It ends with the first error.
+// List lists the objects below prefix, "" for all, as they are named, without the bucket's own ([IsCanary]). It ends
+// with the first error.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for page, err := range s.listObjects(ctx, prefix) {
@@ -29,7 +30,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[string, error
 				return
 			}
 			for _, o := range page {
-				if !yield(*o.Key, nil) {
+				if !IsCanary(*o.Key) && !yield(*o.Key, nil) {
 					return
 				}
 			}

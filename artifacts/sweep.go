@@ -17,8 +17,8 @@ import (
 type Swept struct{ Objects, Uploads int }
 
 // Sweep deletes the objects and aborts the unfinished multipart uploads below prefix,
-// except for those whose key keep wants; a nil keep wants none. It is for what lost
-// attempts left behind: keep must want everything of an attempt that still runs.
+// except for those whose key keep wants, and the bucket's own ([IsCanary]); a nil keep wants none. It is
+// for what lost attempts left behind: keep must want everything of an attempt that still runs.
 //
 // It goes on past an object that can't be deleted, and returns what it did with the
 // errors of what it couldn't do.
@@ -26,11 +26,9 @@ func (s *Store) Sweep(ctx context.Context, prefix string, keep func(key string) 
 	if prefix == "" {
 		return Swept{}, errors.New("sweep bucket: the prefix is empty, which would be everything")
 	}
-	if keep == nil {
-		keep = func(string) bool { return false }
-	}
-	uploads, uploadErr := s.sweepUploads(ctx, prefix, keep) // first: one that ends now becomes an object
-	objects, objectErr := s.sweepObjects(ctx, prefix, keep)
+	kept := func(key string) bool { return IsCanary(key) || keep != nil && keep(key) }
+	uploads, uploadErr := s.sweepUploads(ctx, prefix, kept) // first: one that ends now becomes an object
+	objects, objectErr := s.sweepObjects(ctx, prefix, kept)
 	return Swept{objects, uploads}, errors.Join(uploadErr, objectErr)
 }
 

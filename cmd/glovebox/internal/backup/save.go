@@ -54,9 +54,6 @@ func Save(ctx context.Context, o *redis.Options, client *redis.Client, objects *
 		return r, err
 	}
 	for key, err := range objects.List(ctx, prefix) {
-		if err == nil && artifacts.IsCanary(key) {
-			continue
-		}
 		if _, _, strange := owner(key); err == nil && strange != nil {
 			r.Skipped++
 			continue
