@@ -22,6 +22,9 @@ const (
 *"s3 cp"*) cp release "${!#}" ;;
 esac`
 
+	// running answers for systemctl where every unit runs.
+	running = `case $1 in is-active) echo active ;; esac`
+
 	lifecycle = "aws --region eu-central-1 autoscaling complete-lifecycle-action --lifecycle-action-result "
 	launched  = " --auto-scaling-group-name glovebox-cpu --lifecycle-hook-name launching --instance-id i-0123456789abcdef0"
 )
@@ -51,6 +54,8 @@ func newInstance(t *testing.T, env string) *machine {
 	m := newMachine(t)
 	m.stub("aws", awsStub)
 	m.stub("cloud-init", "echo i-0123456789abcdef0")
+	m.stub("systemctl", running)
+	m.stub("sleep", "")
 	m.write("etc/glovebox/aws.env", env)
 	return m
 }
@@ -119,11 +124,57 @@ func TestBoot(t *testing.T) {
 	}
 }
 
+// TestBootWaits: an instance is counted once what it is for has run for a while, whatever it waits for, and given up where
+// that ends, or is started again and again.
+func TestBootWaits(t *testing.T) {
+	t.Parallel()
+	release := packed(t)
+	for name, c := range map[string]struct {
+		role, systemctl, curl string
+		counts                bool
+	}{
+		"ended for good":         {"worker", `case $1 in is-active) echo failed; exit 3 ;; esac`, "", false},
+		"started over and over":  {"worker", `case "$*" in is-active*) echo active ;; *NRestarts*) echo $((looks / 10)) ;; esac`, "", false},
+		"between two starts":     {"worker", `case $1 in is-active) echo activating; exit 3 ;; esac`, "", false},
+		"Podman over and over":   {"worker", `case "$*" in is-active*) echo active ;; *NRestarts*podman*) echo $((looks / 10)) ;; esac`, "", false},
+		"a socket is missing":    {"worker", `case $1 in is-active) echo inactive; exit 3 ;; esac`, "", false},
+		"waits for cloud-init":   {"worker", `case "$*" in is-active*) echo inactive; exit 3 ;; *"Job "*) echo 42 ;; esac`, "", true},
+		"runs at the second try": {"worker", `case "$*" in is-active*) [ $looks -gt 10 ] && echo active || echo activating ;; *NRestarts*) echo $((looks > 10)) ;; esac`, "", true},
+		"an api that answers":    {"api", running, "", true},
+		"an api that does not":   {"api", running, "exit 7", false},
+	} {
+		if testing.Short() && (name == "between two starts" || name == "a socket is missing") {
+			continue // they take as long as "started over and over"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newInstance(t, strings.Replace(awsEnv(release), "'worker'", "'"+c.role+"'", 1))
+			m.write("tree/release", release)
+			m.write("tree/boot.sh", boot(t))
+			m.stub("systemctl", "looks=$(grep -c '^systemctl is-active' "+m.dir+"/log)\n"+c.systemctl)
+			m.stub("curl", c.curl)
+			m.stub("journalctl", "echo the reason")
+			out, err := m.try("./boot.sh")
+			want, other := "CONTINUE", "ABANDON"
+			if !c.counts {
+				want, other = other, want
+			}
+			if (err == nil) != c.counts || strings.Contains(out, "the reason") == c.counts {
+				t.Errorf("got %v, want it counted: %v\n%s", err, c.counts, out)
+			}
+			if asked := m.asked(); !strings.Contains(asked, lifecycle+want+launched) || strings.Contains(asked, lifecycle+other) {
+				t.Errorf("want %s, asked was\n%s", want, asked)
+			}
+		})
+	}
+}
+
 // TestBootOfAPI: an api's host gets nothing that runs code.
 func TestBootOfAPI(t *testing.T) {
 	t.Parallel()
 	release := packed(t)
 	m := newInstance(t, strings.Replace(awsEnv(release), "'worker'", "'api'", 1))
+	m.stub("curl", "")
 	m.write("tree/release", release)
 	m.write("tree/boot.sh", boot(t))
 	m.run("./boot.sh")
@@ -140,6 +191,7 @@ func TestBootOfCounter(t *testing.T) {
 	t.Parallel()
 	release := packed(t)
 	m := newInstance(t, strings.Replace(awsEnv(release), "'worker'", "'api'", 1)+autoscaleEnv)
+	m.stub("curl", "")
 	m.write("tree/release", release)
 	m.write("tree/boot.sh", boot(t))
 	m.run("./boot.sh")

@@ -15,7 +15,7 @@ import (
 
 // machine is this machine with nothing of Glovebox installed, with stubs in the place of what
 // would change it. Scripts run on it as root of a user namespace; except for /etc, /usr/local,
-// /run and the tree, it is read-only to them.
+// /usr/sbin, /run and the tree, it is read-only to them.
 type machine struct {
 	t     *testing.T
 	dir   string
@@ -23,7 +23,7 @@ type machine struct {
 }
 
 // overlaid are the directories whose changes are kept, each in the upper directory of that name.
-var overlaid = []string{"/etc", "/usr/local", "/tree"}
+var overlaid = []string{"/etc", "/usr/local", "/usr/sbin", "/tree"}
 
 // enter makes the machine, and becomes the command.
 const enter = `
@@ -33,6 +33,7 @@ mkdir -p "$dir/empty/bin" "$dir/tree"
 mount --bind "$dir" "$dir"
 overlay /etc /etc /etc
 overlay /usr/local "$dir/empty" /usr/local
+overlay /usr/sbin /usr/sbin /usr/sbin
 overlay /tree "$tree" "$dir/tree"
 mount --bind "$dir/run" /run
 mount -o remount,bind,ro /

@@ -18,16 +18,23 @@ func packaged(t *testing.T) *machine {
 		}
 		return string(b)
 	}
+	included := strings.NewReplacer("#INCLUDE drain.sh\n", text("deb/drain.sh"), "#INCLUDE ../remove.sh\n", text("remove.sh"))
 	for _, script := range []string{"preinst", "postinst", "prerm", "postrm"} {
-		included := strings.NewReplacer("#INCLUDE drain.sh\n", text("deb/drain.sh"), "#INCLUDE ../remove.sh\n", text("remove.sh"))
 		m.write("tree/"+script, included.Replace(text("deb/glovebox-worker."+script)))
 	}
+	m.write("tree/runsc-postinst", included.Replace(text("deb/glovebox-runsc.postinst")))
 	m.write("tree/api-postrm", text("deb/glovebox.postrm"))
 	m.write(lib+"sandbox-owner.sh", text("sandbox-owner.sh"))
 	m.write(lib+"worker.env", text("settings/worker.env"))
 	m.write(lib+"podman.sh", "#!/bin/sh\n")
-	m.stub("deb-systemd-invoke", "")
+	m.policy("0")
 	return m
+}
+
+// policy has policy-rc.d, which says whether packages may start units, end with that status.
+func (m *machine) policy(status string) {
+	m.t.Helper()
+	m.write("usr/sbin/policy-rc.d", "#!/bin/sh\nexit "+status+"\n")
 }
 
 // TestPackageInstall: an installation starts nothing, says what to do, and keeps what is filled in.
@@ -91,7 +98,7 @@ func TestPackageUpgrade(t *testing.T) {
 		t.Fatalf("it doesn't drain the worker:\n%s", m.asked())
 	}
 	m.run("./postinst", "configure", "0.1.0-1")
-	if !strings.Contains(m.asked(), "deb-systemd-invoke start glovebox-worker.service") {
+	if !strings.Contains(m.asked(), "systemctl start glovebox-worker.service") {
 		t.Errorf("it doesn't start the worker that it drained:\n%s", m.asked())
 	}
 	m.run("./postinst", "configure", "0.1.0-1")
@@ -117,6 +124,23 @@ func TestPackageUpgrade(t *testing.T) {
 	m.run("./postinst", "configure", "0.1.0-1")
 	if strings.Contains(m.asked(), "start glovebox-worker") {
 		t.Errorf("it starts a worker that didn't run:\n%s", m.asked())
+	}
+}
+
+// TestPackageUpgradeByPolicy: where policy-rc.d forbids a start, the packages leave the worker that they drained
+// stopped, and say so.
+func TestPackageUpgradeByPolicy(t *testing.T) {
+	t.Parallel()
+	m := packaged(t)
+	for _, postinst := range []string{"./postinst", "./runsc-postinst"} {
+		for status, starts := range map[string]bool{"0": true, "104": true, "101": false} {
+			m.policy(status)
+			m.run("./prerm", "upgrade", "0.2.0-1")
+			out := m.run(postinst, "configure", "0.1.0-1")
+			if strings.Contains(m.asked(), "systemctl start glovebox-worker.service") != starts || strings.Contains(out, "to do     the worker ran and was stopped") == starts {
+				t.Errorf("%s, policy-rc.d %s: want the worker started: %v, got\n%s\n%s", postinst, status, starts, m.asked(), out)
+			}
+		}
 	}
 }
 

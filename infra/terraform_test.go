@@ -211,6 +211,9 @@ func TestTerraformPaths(t *testing.T) {
 			t.Errorf("glovebox autoscale has no --%s", flag)
 		}
 	}
+	if port := found(`(?m)^ +api_port += (\d+)$`, source(t, "terraform/main.tf")); !strings.Contains(source(t, "infra/aws/host.sh"), "http://127.0.0.1:"+strings.Join(port, "")+"/healthz") {
+		t.Errorf("host.sh doesn't ask the api at its port %s", port)
+	}
 	keep := []string{"GLOVEBOX_REDIS_URL"}
 	unset := found(setting, part(t, source(t, "infra/aws/glovebox-autoscale.service"), "UnsetEnvironment=", "\n"))
 	if diff := cmp.Diff(found(setting, part(t, source(t, "terraform/secrets.tf"), "      api = {", "\n      }")), sorted(unset, keep)); diff != "" {

@@ -137,6 +137,9 @@ resource "aws_autoscaling_group" "this" {
   capacity_rebalance        = each.value.spot
   enabled_metrics           = ["GroupInServiceInstances", "GroupDesiredCapacity"]
 
+  # A host that finds no secret when it boots, or no user in Redis, is given up.
+  depends_on = [aws_secretsmanager_secret_version.settings]
+
   # No desired_capacity: it is the group's min_size until scaling says otherwise.
   mixed_instances_policy {
     instances_distribution {
@@ -182,7 +185,7 @@ resource "aws_autoscaling_group" "this" {
   }
 }
 
-# A host counts once boot.sh has set it up; one on which that fails is replaced.
+# A host counts once boot.sh has set it up, and what it is for runs there; one on which that fails is replaced.
 resource "aws_autoscaling_lifecycle_hook" "launching" {
   for_each = local.groups
 

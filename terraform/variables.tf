@@ -101,7 +101,7 @@ variable "architecture" {
 }
 
 variable "release" {
-  description = "The archive of what `infra/worker-host.sh --pack` makes, for architecture: url is https://… or s3://BUCKET/KEY (the module gives the hosts the right to read it), sha256 is its sum."
+  description = "The archive of what `infra/worker-host.sh --pack` makes, for architecture: url is https://… or s3://BUCKET/KEY (the module gives the hosts the right to read it; without network.vpc_id the only form for objects of S3), sha256 is its sum."
   type = object({
     url    = string
     sha256 = string
@@ -111,6 +111,11 @@ variable "release" {
   validation {
     condition     = can(regex("^(https://[A-Za-z0-9./_~%?&=:+-]+|s3://[a-z0-9.-]+/[A-Za-z0-9./_~+-]+)$", var.release.url))
     error_message = "release.url has to be https://… or s3://BUCKET/KEY."
+  }
+  # The endpoint of the module's own VPC lets hosts read the bucket and an s3:// release, and no other object.
+  validation {
+    condition     = var.network.vpc_id != null || !can(regex("(?i)^https://([a-z0-9.-]+\\.)?s3[.-][a-z0-9.-]*amazonaws\\.com", var.release.url))
+    error_message = "release.url names an object of S3 by https://, which the VPC that the module makes lets no host read: it has to be s3://BUCKET/KEY, or https://… of another server."
   }
   validation {
     condition     = can(regex("^[0-9a-f]{64}$", var.release.sha256))

@@ -1,5 +1,5 @@
 # A worker, glovebox-runtime, glovebox-agent and runsc have to be of one version, so the worker is
-# drained before the first of them is replaced. glovebox-worker's postinst starts it again. One that is still stopping,
+# drained before the first of them is replaced, and started again by glovebox-worker's postinst. One that is still stopping,
 # or that is about to be restarted, isn't active, and is waited for, too.
 # shellcheck shell=sh
 drain_worker() {
@@ -7,4 +7,16 @@ drain_worker() {
     case $(systemctl is-active glovebox-worker.service) in inactive | failed) return 0 ;; esac
     touch /run/glovebox-worker-drained
     systemctl stop glovebox-worker.service glovebox-podman.socket glovebox-podman.service
+}
+
+# resume_worker starts a worker that was drained, also one whose unit isn't enabled: deb-systemd-invoke leaves such a
+# unit alone and ends with status 0, as it does where policy-rc.d forbids a start.
+resume_worker() {
+    status=0
+    [ ! -x /usr/sbin/policy-rc.d ] || /usr/sbin/policy-rc.d glovebox-worker.service start || status=$?
+    if [ "$status" = 101 ]; then
+        echo "  to do     the worker ran and was stopped, and /usr/sbin/policy-rc.d forbids its start: systemctl start glovebox-worker"
+    else
+        systemctl start glovebox-worker.service || echo "  to do     the worker doesn't start: journalctl -u glovebox-worker says why"
+    fi
 }

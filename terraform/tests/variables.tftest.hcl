@@ -161,6 +161,30 @@ run "release_without_a_sum" {
   expect_failures = [var.release]
 }
 
+run "release_of_s3_over_https" {
+  command = plan
+  variables {
+    release = { url = "https://releases.s3.eu-central-1.amazonaws.com/pack.tar.gz", sha256 = "0000000000000000000000000000000000000000000000000000000000000000" }
+  }
+  expect_failures = [var.release]
+}
+
+run "release_of_s3_by_path" {
+  command = plan
+  variables {
+    release = { url = "https://s3.amazonaws.com/releases/pack.tar.gz", sha256 = "0000000000000000000000000000000000000000000000000000000000000000" }
+  }
+  expect_failures = [var.release]
+}
+
+run "release_of_s3_presigned" {
+  command = plan
+  variables {
+    release = { url = "https://releases.s3-eu-west-1.amazonaws.com/pack.tar.gz?X-Amz-Expires=3600", sha256 = "0000000000000000000000000000000000000000000000000000000000000000" }
+  }
+  expect_failures = [var.release]
+}
+
 run "redis_node_type" {
   command = plan
   variables {
