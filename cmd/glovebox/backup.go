@@ -193,7 +193,7 @@ func renameAbsent(from, to string) error {
 }
 
 func (a *app) tellBackup(r backup.Report) {
-	fmt.Fprintf(a.stdout, "made     %s, Glovebox %s, Redis %s\n", r.Head.MadeAt.Format("2006-01-02 15:04:05 UTC"), r.Head.Version, r.Head.Redis)
+	fmt.Fprintf(a.stdout, "made     %s, Glovebox %s, %s\n", r.Head.MadeAt.Format("2006-01-02 15:04:05 UTC"), r.Head.Version, r.Head.Server())
 	fmt.Fprintf(a.stdout, "records  %d keys: %d jobs, terms of %d tenants\n", r.Records.Keys, r.Records.Jobs, r.Records.Tenants)
 	fmt.Fprintf(a.stdout, "objects  %d\n", r.Objects)
 	fmt.Fprintf(a.stdout, "sha256   %s\n", r.SHA256)

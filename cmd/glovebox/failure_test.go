@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/glovebox-run/glovebox/cmd/glovebox/internal/backup"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -26,6 +29,29 @@ func TestReportOfAnInterruption(t *testing.T) {
 		a := &app{stderr: &said, entered: true}
 		if code := a.report(ctx, tt.err); code != exitInterrupted || !strings.Contains(said.String(), tt.want) || tt.want == "" && said.Len() > 0 {
 			t.Errorf("%v: got %d, %q, want %d with %q", tt.err, code, said.String(), exitInterrupted, tt.want)
+		}
+	}
+}
+
+// TestNotRestored: a restore that failed says whether anything was deleted, and which server a backup wants.
+func TestNotRestored(t *testing.T) {
+	t.Parallel()
+	head := backup.Head{Redis: "7.2.4", Valkey: "9.0.5"}
+	for _, tt := range []struct {
+		err   error
+		begun bool
+		want  string
+	}{
+		{io.ErrUnexpectedEOF, true, "restore again with --replace, before you start an api"},
+		{backup.ErrRunning, true, "nothing is whole now: stop that"},
+		{backup.ErrRunning, false, "stop them first"},
+		{backup.ErrOlder, false, "nothing was deleted: the backup is from Valkey 9.0.5"},
+		{backup.ErrFull, false, "nothing was deleted: redis-cli CONFIG SET maxmemory"},
+		{io.ErrUnexpectedEOF, false, "nothing was deleted"},
+	} {
+		f, ok := errors.AsType[*failure](notRestored("x.tar", tt.err, head, tt.begun))
+		if !ok || !errors.Is(f, tt.err) || !strings.Contains(f.hint, tt.want) {
+			t.Errorf("%v, begun %t: got %+v, want %q", tt.err, tt.begun, f, tt.want)
 		}
 	}
 }

@@ -24,7 +24,8 @@ refused, and nothing is touched. A backup is as powerful as the operator, so res
 --sha256 refuses every other.
 
 Stop api and workers first: with one connected, it refuses; also with a client of another user's
-that waits for work or takes it. It refuses a Redis that has records, too, unless --replace says
+that waits for work or takes it. It looks again when what was there is deleted, and at the end: what
+has connected by then makes it fail, and nothing is whole. It refuses a Redis that has records, too, unless --replace says
 that they go; then objects that no record names go as well.
 
 Then start the api and workers. Jobs that were queued run, those that ran are taken back as
@@ -79,16 +80,29 @@ func (a *app) restore(ctx context.Context, path, settings, sum string, replace, 
 		return fmt.Errorf("read %s again: %w", path, err)
 	}
 	done, err := backup.Restore(ctx, f, report.SHA256, backup.Target{Redis: k.redis, Objects: k.objects, Replace: replace})
-	switch {
-	case errors.Is(err, backup.ErrRunning):
-		return &failure{exitFailed, err, "stop them first: systemctl stop glovebox-api glovebox-worker, on every host, and glovebox autoscale, which is one of the api's users; redis-cli CLIENT LIST says who is left"}
-	case errors.Is(err, backup.ErrNotEmpty):
-		return &failure{exitFailed, err, "--replace deletes them, and puts the backup in their place"}
-	case errors.Is(err, backup.ErrOlder):
-		return &failure{exitFailed, err, "nothing was deleted: restore into a Redis of version " + report.Head.Redis + " or newer"}
-	case err != nil:
-		return &failure{exitFailed, fmt.Errorf("restore %s: %w", path, err), "nothing is whole now: mend that, then restore again with --replace, before you start an api"}
+	if err != nil {
+		return notRestored(path, err, report.Head, done.Begun)
 	}
 	fmt.Fprintf(a.stdout, "restored; %d objects of later jobs were left out, %d that no record names were deleted\n", done.LeftOut, done.Deleted)
 	return nil
+}
+
+// notRestored says what a restore that failed leaves, and what to do.
+func notRestored(path string, err error, head backup.Head, begun bool) error {
+	const stop = "systemctl stop glovebox-api glovebox-worker, on every host, and glovebox autoscale, which is one of the api's users; redis-cli CLIENT LIST says who is left"
+	switch {
+	case begun && errors.Is(err, backup.ErrRunning):
+		return &failure{exitFailed, fmt.Errorf("restore %s: %w", path, err), "nothing is whole now: stop that (" + stop + "), then restore again with --replace"}
+	case begun:
+		return &failure{exitFailed, fmt.Errorf("restore %s: %w", path, err), "nothing is whole now: mend that, then restore again with --replace, before you start an api"}
+	case errors.Is(err, backup.ErrRunning):
+		return &failure{exitFailed, err, "stop them first: " + stop}
+	case errors.Is(err, backup.ErrNotEmpty):
+		return &failure{exitFailed, err, "--replace deletes them, and puts the backup in their place"}
+	case errors.Is(err, backup.ErrOlder):
+		return &failure{exitFailed, err, "nothing was deleted: the backup is from " + head.Server() + ", so restore into that version, or a newer one of the same kind"}
+	case errors.Is(err, backup.ErrFull):
+		return &failure{exitFailed, err, "nothing was deleted: redis-cli CONFIG SET maxmemory gives it more"}
+	}
+	return &failure{exitFailed, fmt.Errorf("restore %s: %w", path, err), "nothing was deleted"}
 }

@@ -41,10 +41,20 @@ type Head struct {
 	Format  int       `json:"format"`
 	MadeAt  time.Time `json:"made_at"`
 	Version string    `json:"glovebox_version"`
-	// Redis is the version of the server that the records were in.
+	// Redis is the version of the server that the records were in. Every Valkey calls itself a Redis 7.2.4.
 	Redis string `json:"redis_version"`
+	// Valkey is its version where it is one.
+	Valkey string `json:"valkey_version,omitempty"`
 	// DB is the number of the database that they were in.
 	DB int `json:"db"`
+}
+
+// Server is the kind and version of the server that the records were in.
+func (h Head) Server() string {
+	if h.Valkey != "" {
+		return "Valkey " + h.Valkey
+	}
+	return "Redis " + h.Redis
 }
 
 type end struct {

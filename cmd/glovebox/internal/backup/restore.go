@@ -19,7 +19,10 @@ import (
 const (
 	// batchKeys and batchBytes bound what is sent to Redis at once.
 	batchKeys  = 500
-	batchBytes = 8 << 20
+	batchBytes = 1 << 20
+	// patience is what Redis may take for that, or for one value of any size: the time-outs of services, who have
+	// small ones and go on without, would break a restore off half-way where the network is slow.
+	patience = 5 * time.Minute
 	// uploadEntry is what entries of garbage begin with that are uploads.
 	uploadEntry = "upload:"
 	// tryKey is where a restore tries whether Redis takes a value of the backup. It lapses by itself.
@@ -35,8 +38,10 @@ var (
 	ErrRunning = errors.New("an api or worker is connected to this Redis")
 	// ErrEmpty means that a backup has no records, so a restore would only delete.
 	ErrEmpty = errors.New("this backup has no records")
-	// ErrOlder means that Redis doesn't take the backup's values. Nothing was deleted.
+	// ErrOlder means that Redis doesn't know the backup's values. Nothing was deleted.
 	ErrOlder = errors.New("this Redis doesn't take what the backup has")
+	// ErrFull means that Redis takes nothing more. Nothing was deleted.
+	ErrFull = errors.New("this Redis is full (maxmemory)")
 )
 
 // Target is where a backup is restored to.
@@ -49,6 +54,8 @@ type Target struct {
 
 // Restored says what a restore did besides.
 type Restored struct {
+	// Begun means that what was there is deleted. A restore that fails then has to be done again, with Replace.
+	Begun bool
 	// LeftOut are objects of the backup that came after its records, so none names them.
 	LeftOut int
 	// Deleted are objects in the bucket that no record names.
@@ -73,14 +80,26 @@ func Verify(r io.Reader) (Report, error) {
 }
 
 // Restore puts a backup in place. It was verified: file is read from its begin once more, and has to be the one
-// of that SHA-256. The records come into the database of t, whichever they were in. What fails half-way has to be done again, with Replace.
+// of that SHA-256. The records come into the database of t, whichever they were in. Nobody may connect meanwhile who works with what is there: it is looked for again
+// once what was there is deleted, and at the end, and found is ErrRunning.
 func Restore(ctx context.Context, file io.Reader, sum string, t Target) (done Restored, err error) {
+	t.Redis = t.Redis.WithTimeout(patience)
 	if err := t.mayBegin(ctx); err != nil {
 		return done, err
 	}
+	defer func() {
+		if !done.Begun || ctx.Err() != nil || errors.Is(err, ErrRunning) {
+			return
+		}
+		if running := t.alone(ctx); running != nil && err != nil {
+			err = fmt.Errorf("%w; %w", running, err) // the one may be why the other is
+		} else if running != nil {
+			err = running
+		}
+	}()
 	var n Count
 	_, _, got, err := read(file, visitor{
-		redis: func(h Head, r io.Reader) error { return t.putRecords(ctx, r, h.DB, &n) },
+		redis: func(h Head, r io.Reader) error { return t.putRecords(ctx, r, h.DB, &n, &done) },
 		object: func(c artifacts.Copy, r io.Reader) error {
 			known, err := t.known(ctx, c.Key)
 			if err != nil || !known {
@@ -97,6 +116,9 @@ func Restore(ctx context.Context, file io.Reader, sum string, t Target) (done Re
 		return done, fmt.Errorf("%w: it changed while it was read", ErrDamaged)
 	}
 	if t.Replace {
+		if err := t.alone(ctx); err != nil { // what it stores now the records don't know
+			return done, err
+		}
 		done.Deleted, err = t.deleteUnknown(ctx)
 	}
 	return done, err
@@ -104,17 +126,48 @@ func Restore(ctx context.Context, file io.Reader, sum string, t Target) (done Re
 
 // mayBegin looks at what is there.
 func (t Target) mayBegin(ctx context.Context) error {
-	list, err := t.Redis.ClientList(ctx).Result()
-	if err != nil {
-		return fmt.Errorf("ask Redis who is connected: %w", err)
-	}
-	if slices.ContainsFunc(strings.Split(list, "\n"), isService) {
-		return ErrRunning
+	if err := t.alone(ctx); err != nil {
+		return err
 	}
 	if t.Replace {
 		return nil
 	}
 	return t.eachPage(ctx, func([]string) error { return ErrNotEmpty })
+}
+
+// alone fails with ErrRunning, which says who, where an api or worker is connected.
+func (t Target) alone(ctx context.Context) error {
+	list, err := t.Redis.ClientList(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("ask Redis who is connected: %w", err)
+	}
+	for line := range strings.Lines(list) {
+		if isService(line) {
+			c := client(line)
+			return fmt.Errorf("%w: a client at %q, of the user %q, with the command %q", ErrRunning, c["addr"], c["user"], c["cmd"])
+		}
+	}
+	// A Sentinel's connection hears of servers alone; one that bears the name of such, and hears of jobs, is none.
+	for _, pattern := range []string{"gb:*", "asynq:*"} {
+		channels, err := t.Redis.PubSubChannels(ctx, pattern).Result()
+		if err != nil {
+			return fmt.Errorf("ask Redis who is connected: %w", err)
+		}
+		if len(channels) > 0 {
+			return fmt.Errorf("%w: it listens to the channel %q", ErrRunning, channels[0])
+		}
+	}
+	return nil
+}
+
+// client is what a line of CLIENT LIST says.
+func client(line string) map[string]string {
+	said := map[string]string{}
+	for field := range strings.FieldsSeq(line) {
+		name, value, _ := strings.Cut(field, "=")
+		said[name] = value
+	}
+	return said
 }
 
 // serviceCommands are what apis and workers wait for work with, and take it by. A person who looks
@@ -124,20 +177,17 @@ var serviceCommands = []string{"blpop", "brpop", "subscribe", "psubscribe", "eva
 // isService reports whether a line of CLIENT LIST is an api or a worker: by the name of its user, or,
 // where all have one user, by what it asked for last.
 func isService(line string) bool {
-	for field := range strings.FieldsSeq(line) {
-		name, value, _ := strings.Cut(field, "=")
-		switch name {
-		case "user":
-			if value == "glovebox-api" || strings.HasPrefix(value, "glovebox-worker") {
-				return true
-			}
-		case "cmd":
-			if slices.Contains(serviceCommands, value) {
-				return true
-			}
-		}
+	c := client(line)
+	if c["user"] == "glovebox-api" || strings.HasPrefix(c["user"], "glovebox-worker") {
+		return true
 	}
-	return false
+	return slices.Contains(serviceCommands, c["cmd"]) && !isSentinel(c)
+}
+
+// isSentinel reports whether a client is the connection by which a Sentinel hears of the others: each keeps one to
+// every server that it watches.
+func isSentinel(c map[string]string) bool {
+	return c["cmd"] == "subscribe" && strings.HasPrefix(c["name"], "sentinel-") && strings.HasSuffix(c["name"], "-pubsub")
 }
 
 // eachPage does something with the keys of Glovebox that are there, many at a time.
@@ -163,18 +213,25 @@ func (t Target) eachPage(ctx context.Context, do func(keys []string) error) erro
 
 // clear deletes the records that are there, once Redis has taken a value of the backup: an older one
 // takes none.
-func (t Target) clear(ctx context.Context, dump []byte) error {
-	if err := t.Redis.RestoreReplace(ctx, tryKey, tryTTL, string(dump)).Err(); err != nil {
+func (t Target) clear(ctx context.Context, dump []byte, done *Restored) error {
+	err := t.Redis.RestoreReplace(ctx, tryKey, tryTTL, string(dump)).Err()
+	switch {
+	case redis.HasErrorPrefix(err, "Bad data format"), redis.HasErrorPrefix(err, "DUMP payload version"):
 		return fmt.Errorf("%w: %w", ErrOlder, err)
+	case redis.HasErrorPrefix(err, "OOM"):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case err != nil:
+		return fmt.Errorf("try whether Redis takes a value of the backup: %w", err)
 	}
-	err := t.eachPage(ctx, func(keys []string) error { return t.Redis.Unlink(ctx, keys...).Err() })
+	done.Begun = true
+	err = t.eachPage(ctx, func(keys []string) error { return t.Redis.Unlink(ctx, keys...).Err() })
 	if err != nil {
 		return fmt.Errorf("delete what is there: %w", err)
 	}
-	return nil
+	return t.alone(ctx)
 }
 
-func (t Target) putRecords(ctx context.Context, r io.Reader, db int, n *Count) error {
+func (t Target) putRecords(ctx context.Context, r io.Reader, db int, n *Count, done *Restored) error {
 	cleared := false
 	pipe := t.Redis.Pipeline()
 	bytes := 0
@@ -188,7 +245,7 @@ func (t Target) putRecords(ctx context.Context, r io.Reader, db int, n *Count) e
 	}
 	err := eachKey(r, db, func(k rdb.Key) error {
 		if !cleared { // the first value shows what Redis takes: all are of one version
-			if err := t.clear(ctx, k.Dump); err != nil {
+			if err := t.clear(ctx, k.Dump, done); err != nil {
 				return err
 			}
 			cleared = true

@@ -45,7 +45,8 @@ func Save(ctx context.Context, o *redis.Options, client *redis.Client, objects *
 	if err != nil {
 		return r, fmt.Errorf("ask Redis for its version: %w", err)
 	}
-	r.Head = Head{Format: format, MadeAt: time.Now().UTC(), Version: version, Redis: server["Server"]["redis_version"], DB: o.DB}
+	said := server["Server"]
+	r.Head = Head{Format: format, MadeAt: time.Now().UTC(), Version: version, Redis: said["redis_version"], Valkey: said["valkey_version"], DB: o.DB}
 	out, err := newWriter(w, r.Head)
 	if err != nil {
 		return r, err

@@ -41,7 +41,8 @@ func TestOlder(t *testing.T) {
 func TestRedisIsSafe(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{
-		"7.0.15": false, "7.2.10": false, "7.2.11": true, "7.4.5": false, "7.4.6": true, "8.0.3": false, "8.2.1": false, "8.2.2": true, "8.4.0": true, "": false,
+		"7.0.15": false, "7.2.15": false, "7.2.16": true, "7.4.10": false, "7.4.11": true, "8.0.6": false, "8.2.8": false, "8.2.9": true,
+		"8.4.5": false, "8.4.6": true, "8.6.0": false, "8.6.6": true, "8.8.1": false, "8.8.2": true, "8.10.0": false, "8.10.1": true, "8.12.0": true, "": false,
 	} {
 		if got := RedisIsSafe(version); got != want {
 			t.Errorf("%q: got %t, want %t", version, got, want)

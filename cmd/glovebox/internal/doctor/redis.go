@@ -15,16 +15,19 @@ import (
 	"github.com/glovebox-run/glovebox/internal/toolsdir"
 )
 
-// floors are, for each line of releases of a server, the first without CVE-2025-49844, which lets
-// who may run Lua, as the queue must, run anything; and the first of the lines after them.
+// floors are, for each line of releases of a server, the first without holes that are known; and the first of the
+// lines after them. Those of Redis end with CVE-2026-81934 (whoever reaches its TLS port), those of Valkey with
+// CVE-2026-56684 and CVE-2026-63639 (who may use CLIENT KILL or RESTORE). They have the fixes of before: CVE-2026-23479
+// (clients that wait), CVE-2026-25243 (RESTORE), and CVE-2025-49844, which lets who may run Lua, as the queue must, run
+// anything. Redis 8.0 has no release with all of them.
 type floors struct {
 	lines map[string]string
 	later string
 }
 
 var (
-	redisFloors  = floors{map[string]string{"7.2": "7.2.11", "7.4": "7.4.6", "8.0": "8.0.4", "8.2": "8.2.2"}, "8.2.2"}
-	valkeyFloors = floors{map[string]string{"7.2": "7.2.11", "8.0": "8.0.6", "8.1": "8.1.4"}, "8.1.4"}
+	redisFloors  = floors{map[string]string{"7.2": "7.2.16", "7.4": "7.4.11", "8.2": "8.2.9", "8.4": "8.4.6", "8.6": "8.6.6", "8.8": "8.8.2"}, "8.10.1"}
+	valkeyFloors = floors{map[string]string{"7.2": "7.2.14", "8.0": "8.0.10", "8.1": "8.1.9", "9.0": "9.0.5"}, "9.1.1"}
 )
 
 func (f floors) safe(version string) bool {
@@ -193,7 +196,7 @@ func (r *report) redisVersion(version, where string) {
 		r.ok("redis", version+" "+where)
 		return
 	}
-	r.warning("redis", version+" "+where+": without the fix for CVE-2025-49844", "7.2.11, 7.4.6, 8.0.4, 8.2.2 or later, or the distribution's patched build")
+	r.warning("redis", version+" "+where+": without all fixes that are known, of which that for CVE-2026-81934 is the last", "7.2.16, 7.4.11, 8.2.9, 8.4.6, 8.6.6, 8.8.2, 8.10.1 or later, or the distribution's patched build")
 }
 
 func (r *report) valkeyVersion(version, where string) {
@@ -201,5 +204,5 @@ func (r *report) valkeyVersion(version, where string) {
 		r.ok("redis", "Valkey "+version+" "+where)
 		return
 	}
-	r.warning("redis", "Valkey "+version+" "+where+": without the fix for CVE-2025-49844", "7.2.11, 8.0.6, 8.1.4 or later, or the distribution's patched build")
+	r.warning("redis", "Valkey "+version+" "+where+": without all fixes that are known, of which that for CVE-2026-56684 is the last", "7.2.14, 8.0.10, 8.1.9, 9.0.5, 9.1.1 or later, or the distribution's patched build")
 }

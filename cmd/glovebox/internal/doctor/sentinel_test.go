@@ -54,7 +54,10 @@ func TestSentinels(t *testing.T) {
 
 func TestVersionsOfValkey(t *testing.T) {
 	t.Parallel()
-	for version, safe := range map[string]bool{"7.2.4": false, "7.2.11": true, "8.0.5": false, "8.0.6": true, "8.1.3": false, "8.1.4": true, "9.0.0": true} {
+	for version, safe := range map[string]bool{
+		"7.2.4": false, "7.2.13": false, "7.2.14": true, "8.0.9": false, "8.0.10": true, "8.1.8": false, "8.1.9": true,
+		"9.0.4": false, "9.0.5": true, "9.1.0": false, "9.1.1": true, "9.2.0": true,
+	} {
 		if ValkeyIsSafe(version) != safe {
 			t.Errorf("Valkey %s: got %v", version, !safe)
 		}
@@ -101,8 +104,8 @@ func TestManagedRedis(t *testing.T) {
 		t.Errorf("got %+v, want %s", f, want)
 	}
 	r := &report{}
-	r.redisServer(t.Context(), client, at.Options, info("redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.1.4\nmaxmemory_policy:noeviction\naof_enabled:1\n"))
-	if f := find(t, r.findings, "redis"); f.Level != OK || !strings.HasPrefix(f.Text, "Valkey 8.1.4 at ") {
+	r.redisServer(t.Context(), client, at.Options, info("redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.1.9\nmaxmemory_policy:noeviction\naof_enabled:1\n"))
+	if f := find(t, r.findings, "redis"); f.Level != OK || !strings.HasPrefix(f.Text, "Valkey 8.1.9 at ") {
 		t.Errorf("got %+v, want Valkey's own version", f)
 	}
 }

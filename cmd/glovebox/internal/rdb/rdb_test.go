@@ -130,6 +130,54 @@ func readAll(b []byte) error {
 	return err
 }
 
+// text is a string of a snapshot, of 63 bytes at most.
+func text(s string) string { return string(rune(len(s))) + s }
+
+// TestStreamsOfNewerRedis: streams of Redis 8.6 and 8.8, which the tests' Redis doesn't write, come with all that they
+// have. So does a key beside which a module keeps something; that doesn't come.
+func TestStreamsOfNewerRedis(t *testing.T) {
+	t.Parallel()
+	const id, when = "0123456789abcdef", "12345678"
+	begin := "\x01" + text(id) + text("entries") + // one pack of entries
+		"\x01\x02\x03\x04\x05\x06\x07\x08" + // how many, ids of the last, the first and the last deleted, how many ever
+		"\x01" + text("group") + "\x01\x02\x03" + "\x02" + id + when + "\x01" + id + when + "\x02" + // two were handed out
+		"\x01" + text("consumer") + when + when + "\x01" + id // one of them to a consumer
+	producers := "\x40\x64\x0a" + // remembered for 100 s, 10 messages
+		"\x02" + text("a") + "\x02" + text("m1") + "\x01\x02" + "\xc0\x07" + "\x81" + when + "\x04" + text("b") + "\x00" + // two of one producer, none of another
+		"\x05\x06" // how many came, and how many again
+	for version, value := range map[string]string{
+		"0013": "\x1a" + begin + producers,
+		"0014": "\x1b" + begin + "\x01" + id + producers, // the other was given back
+	} {
+		meta := "\xf3\x02" + "abcd" + "\x01\x07\x02\x08\x00" + "efgh" + "\x03" + "1234" + "\x04" + when + "\x05" + text("x") + "\x00"
+		file := "REDIS" + version + "\xfe\x00" + value[:1] + text("stream") + value[1:] + meta + "\x00" + text("k") + text("v") + "\xff" + strings.Repeat("\x00", 8)
+		d, err := NewReader(strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{value, "\x00" + text("v")} {
+			k, err := d.Next()
+			if err != nil {
+				t.Fatalf("version %s: %v", version, err)
+			}
+			if got := string(k.Dump[:len(k.Dump)-10]); got != want { // behind it are version and checksum
+				t.Errorf("version %s, %s: got %q, want %q", version, k.Name, got, want)
+			}
+		}
+		if _, err := d.Next(); !errors.Is(err, io.EOF) {
+			t.Errorf("version %s: got %v, want the end", version, err)
+		}
+		for size := len("REDIS0013"); size < len(file); size++ {
+			if err := readAll([]byte(file[:size])); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("version %s, %d bytes of %d: got %v", version, size, len(file), err)
+			}
+		}
+	}
+	if err := readAll([]byte("VALKEY080\xf3\x00\x00\x01k\x01v\xff\x00\x00\x00\x00\x00\x00\x00\x00")); !errors.Is(err, ErrFormat) {
+		t.Errorf("0xf3 of Valkey: got %v", err)
+	}
+}
+
 // TestFetchRefused: what Redis refuses is said, and no password with it.
 func TestFetchRefused(t *testing.T) {
 	t.Parallel()
@@ -186,6 +234,7 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("REDIS0009\xfc12345678\x03\x01k\x02\x01a\xfd\x01b\x011\xff"))
 	f.Add([]byte("VALKEY080\x00\xc3\x05\x08\x03abcd \x00\x01v"))
 	f.Add([]byte("REDIS0011\x13\x01s\x01\x10aaaaaaaaaaaaaaaa\x03abc\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01g\x01\x01\x01\x00\x00\xff"))
+	f.Add([]byte("REDIS0013\xf3\x01abcd\x05\x01x\x00\x1a\x01s\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x01p\x01\x01m\x01\x01\x00\x00\xff"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		_ = readAll(b) // it ends, and doesn't panic
 	})

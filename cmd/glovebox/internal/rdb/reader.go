@@ -20,6 +20,8 @@ const (
 	MaxKey = 64 << 10
 	// The versions of the format that the types below are of: Redis 5 to 8, Valkey 8 and 9.
 	oldest, newest = 9, 80
+	// valkey is the first version that is Valkey's alone.
+	valkey = 80
 )
 
 // ErrFormat means that it is no snapshot, a damaged one, or one of a Redis that this version
@@ -72,6 +74,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 
 // What stands before something other than a value.
 const (
+	opMeta     = 0xf3 // to Valkey, something else
 	opSlotInfo = 0xf4
 	opFunction = 0xf5
 	opIdle     = 0xf8
@@ -92,6 +95,12 @@ func (d *Reader) Next() (Key, error) {
 		op, err := d.byte()
 		if err != nil {
 			return Key{}, err
+		}
+		if op == opMeta && d.version < valkey {
+			if err := d.skipMeta(); err != nil {
+				return Key{}, err
+			}
+			continue
 		}
 		switch op {
 		case opAux:

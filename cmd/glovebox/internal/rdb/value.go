@@ -28,6 +28,8 @@ const (
 	kindStream2    = 19
 	kindSetPack    = 20
 	kindStream3    = 21
+	kindStream4    = 26 // Redis 8.6
+	kindStream5    = 27 // Redis 8.8
 )
 
 // streamID is that of a stream's id: two numbers of 64 bits.
@@ -48,7 +50,7 @@ func (d *Reader) skipValue(kind byte) error {
 		return d.each(func() error { return first(d.skipStrings(1), d.skipNumberText) })
 	case kindQuicklist2:
 		return d.each(func() error { return first(d.skipLengths(1), func() error { return d.skipStrings(1) }) })
-	case kindStream, kindStream2, kindStream3:
+	case kindStream, kindStream2, kindStream3, kindStream4, kindStream5:
 		return d.skipStream(kind)
 	}
 	return fmt.Errorf("%w: type %d of version %d of the format is not known", ErrFormat, kind, d.version)
@@ -82,7 +84,8 @@ func (d *Reader) skipNumberText() error {
 	return d.skip(uint64(n))
 }
 
-// skipStream passes over a stream: its entries, its last id and figures, its consumer groups.
+// skipStream passes over a stream: its entries, its last id and figures, its consumer groups, and the
+// producers whose messages it takes once.
 func (d *Reader) skipStream(kind byte) error {
 	figures := 3
 	if kind >= kindStream2 {
@@ -95,7 +98,21 @@ func (d *Reader) skipStream(kind byte) error {
 	if err == nil {
 		err = d.each(func() error { return d.skipGroup(kind) })
 	}
+	if err == nil && kind >= kindStream4 {
+		err = d.skipProducers()
+	}
 	return err
+}
+
+// skipProducers passes over how long and how many messages are remembered, those of each producer with their
+// ids, and how many there were, new and again.
+func (d *Reader) skipProducers() error {
+	message := func() error { return first(d.skipStrings(1), func() error { return d.skipLengths(2) }) }
+	err := d.skipLengths(2)
+	if err == nil {
+		err = d.each(func() error { return first(d.skipStrings(1), func() error { return d.each(message) }) })
+	}
+	return first(err, func() error { return d.skipLengths(2) })
 }
 
 func (d *Reader) skipGroup(kind byte) error {
@@ -113,6 +130,9 @@ func (d *Reader) skipGroup(kind byte) error {
 	if err == nil {
 		err = d.each(func() error { return d.skipConsumer(kind) })
 	}
+	if err == nil && kind >= kindStream5 { // what consumers gave back
+		err = d.each(func() error { return d.skip(streamID) })
+	}
 	return err
 }
 
@@ -129,6 +149,46 @@ func (d *Reader) skipConsumer(kind byte) error {
 		err = d.each(func() error { return d.skip(streamID) })
 	}
 	return err
+}
+
+// How a module writes a value: after each of these comes one, and then the end.
+const (
+	moduleEnd = iota
+	moduleInt
+	moduleUint
+	moduleFloat
+	moduleDouble
+	moduleString
+)
+
+// skipMeta passes over what modules keep beside a key: each has a number of four bytes, and values. RESTORE takes
+// the value without it.
+func (d *Reader) skipMeta() error {
+	return d.each(func() error { return first(d.skip(4), d.skipModule) })
+}
+
+func (d *Reader) skipModule() error {
+	for {
+		how, _, err := d.length()
+		if err != nil || how == moduleEnd {
+			return err
+		}
+		switch how {
+		case moduleInt, moduleUint:
+			err = d.skipLengths(1)
+		case moduleFloat:
+			err = d.skip(4)
+		case moduleDouble:
+			err = d.skip(8)
+		case moduleString:
+			err = d.skipStrings(1)
+		default:
+			err = fmt.Errorf("%w: a module writes a value in the way %d", ErrFormat, how)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // How a string is written that is not its length and its bytes.
