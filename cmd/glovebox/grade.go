@@ -60,9 +60,9 @@ func (a *app) gradeCommand() *cobra.Command {
 		Use:   "grade --problem DIR|DIGEST [SUBMISSION…]",
 		Short: "Judge submissions by the tests of a problem",
 		Long: `Run each SUBMISSION, a file or a folder, on the tests of a problem, and print what it came
-to. The problem is a folder in the Kattis problem package format; the smallest one has
-data/secret/1.in and data/secret/1.ans ("glovebox problem init" writes one). Answers never
-enter the sandbox.
+to. Files in a folder whose names begin with a dot are left out. The problem is a folder in the
+Kattis problem package format; the smallest one has data/secret/1.in and data/secret/1.ans
+("glovebox problem init" writes one). Answers never enter the sandbox.
 
 Without a SUBMISSION, check the problem as "glovebox problem check" does.
 
@@ -70,15 +70,16 @@ With the DIGEST of a stored problem ("glovebox problem upload"), nothing of the 
 on this machine; each SUBMISSION is sent as it is. Limits are the problem's own.
 
 Where the problem has no time limit, it is derived from its accepted submissions, which are
-run first; without any it is ` + defaultTimeLimit.String() + `. Limits are those of the package; those of the operator
-have to allow them.
+run first; without any it is ` + defaultTimeLimit.String() + `. All that are run have to be as expected. Limits are those of
+the package; those of the operator have to allow them.
 
 The formats gradescope and exercism are those platforms' results.json, on one SUBMISSION. Where
 Glovebox or the judge failed, nothing is printed in them: that is nobody's score.
 
 Exit codes: 0 every submission was accepted, 1 some were not, 2 the problem can't be read, or
-has what can't be judged yet, or no SUBMISSION is taken, 3 some were not judged: Glovebox or the
-judge failed, or they are not taken, as they are too large or in a language that is not allowed.`,
+has what can't be judged yet, or its time limit can't be derived, or a SUBMISSION isn't there, or
+none is taken, 3 some were not judged: Glovebox or the judge failed, or they are not taken, as they
+can't be read, are too large or in a language that is not allowed.`,
 		Example: `  glovebox grade --problem sum solution.py
   glovebox grade --problem sum --format junit submissions/*.py > report.xml
   glovebox grade --problem sum --format gradescope solution.py > results.json
@@ -116,7 +117,7 @@ func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) e
 		return err
 	}
 	defer closer.Close()
-	programs, err := a.readPrograms(submissions)
+	attempts, err := a.readAttempts(submissions)
 	if err != nil {
 		return err
 	}
@@ -129,9 +130,8 @@ func (a *app) grade(ctx context.Context, o gradeOptions, submissions []string) e
 		if err != nil {
 			return err
 		}
-		var attempts []*attempt
-		for i, p := range programs {
-			attempts = append(attempts, &attempt{name: submissions[i], program: p, run: kattis.Run{Time: limit}})
+		for _, t := range attempts {
+			t.run = kattis.Run{Time: limit}
 		}
 		if err := g.judge(ctx, attempts); err != nil {
 			return err
@@ -160,17 +160,29 @@ func (o *gradeOptions) checkFor(submissions []string) error {
 	return o.check(formats...)
 }
 
-// readPrograms reads submissions, before any is run.
-func (a *app) readPrograms(paths []string) ([]kattis.Program, error) {
-	var programs []kattis.Program
+// readAttempts reads submissions, before any is run. One that can't be read says why, so that the others are judged. One that isn't there
+// is an error, as it is no submission, and so it is where none can be read.
+func (a *app) readAttempts(paths []string) ([]*attempt, error) {
+	var attempts []*attempt
+	var first error
+	unread := 0
 	for _, path := range paths {
-		p, err := a.readProgram(path)
-		if err != nil {
-			return nil, err
+		if _, err := os.Lstat(path); err != nil {
+			return nil, &failure{code: exitUsage, err: err}
 		}
-		programs = append(programs, p)
+		t := &attempt{name: path}
+		var err error
+		if t.program, err = a.readProgram(path); err != nil {
+			t.why = strings.TrimPrefix(err.Error(), path+": ")
+			first = cmp.Or(first, err)
+			unread++
+		}
+		attempts = append(attempts, t)
 	}
-	return programs, nil
+	if unread == len(paths) {
+		return nil, first
+	}
+	return attempts, nil
 }
 
 // readProgram reads a submission: a file, or a folder with all that is in it.
@@ -196,7 +208,12 @@ func (a *app) readProgram(path string) (kattis.Program, error) {
 			return p, &failure{code: exitUsage, err: err}
 		}
 		defer root.Close()
-		if p.Files, err = kattis.ReadProgram(root.FS()); err != nil {
+		var skipped []string
+		p.Files, skipped, err = kattis.ReadProgram(root.FS())
+		for _, s := range skipped {
+			fmt.Fprintf(a.stderr, "warning: %s: %s: it is left out\n", plain(path), plain(s))
+		}
+		if err != nil {
 			return p, usagef("%s: %w", path, err)
 		}
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -193,6 +195,74 @@ func TestGradeDerives(t *testing.T) {
 		t.Errorf("got exit code %d: %s%s", code, stdout, stderr)
 	}
 	contains(t, "default", stderr, `taking 2s`)
+}
+
+// TestGradeDerivesFromJudged: no time limit follows from a submission that was not judged, or is not as expected; none is stored or kept.
+func TestGradeDerivesFromJudged(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	good := b.file("good.py", "#good")
+	for _, tt := range []struct {
+		program, want string
+		code, check   int
+	}{
+		{"#lost", `accepted/a.py was not judged: the worker was lost`, exitGlovebox, exitGlovebox},
+		{"#unjudged", `accepted/a.py was not judged: judge error`, exitGlovebox, exitGlovebox},
+		{"#crash", `accepted/a.py is not as expected: is run_time_error; accepted/ expects accepted`, exitUsage, exitFailed},
+		{"#nonsense", `accepted/a.py is not as expected: does not compile`, exitUsage, exitFailed},
+	} {
+		dir := b.problem(small(map[string]string{"submissions/accepted/a.py": tt.program, "submissions/accepted/b.py": "#good"}))
+		for _, args := range [][]string{{"grade", "--problem", dir, good}, {"problem", "upload", dir}} {
+			stdout, stderr, code := b.glovebox("", args...)
+			if code != tt.code || stdout != "" {
+				t.Errorf("%s, %s: got exit code %d, want %d; it said:\n%s", tt.program, args[0], code, tt.code, stdout)
+			}
+			contains(t, tt.program, stderr, tt.want)
+		}
+		_, stderr, code := b.glovebox("", "problem", "check", "--write-time-limit", dir)
+		if code != tt.check {
+			t.Errorf("%s, check: got exit code %d, want %d", tt.program, code, tt.check)
+		}
+		contains(t, tt.program, stderr, `the time limit is not kept`)
+		if text, err := os.ReadFile(filepath.Join(dir, ".timelimit")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s, check: got %q, %v in .timelimit", tt.program, text, err)
+		}
+	}
+}
+
+// TestGradeUnread: a submission that can't be read is not judged, and the others are. One that isn't there is an error.
+func TestGradeUnread(t *testing.T) {
+	t.Parallel()
+	b := newBatchTest(t)
+	b.judges()
+	dir := b.problem(small(map[string]string{".timelimit": "1"}))
+	digest := b.upload(dir)
+	good, empty, linked, large := b.file("good.py", "#good"), filepath.Join(b.dir, "empty"), filepath.Join(b.dir, "linked"), filepath.Join(b.dir, "large")
+	for _, folder := range []string{empty, linked, large} {
+		if err := os.Mkdir(folder, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("nowhere", filepath.Join(linked, "x.py")); err != nil {
+		t.Fatal(err)
+	}
+	b.file("large/x.py", strings.Repeat("#", 16<<20+1))
+	for _, problem := range []string{dir, digest} {
+		stdout, stderr, code := b.glovebox("", "grade", "--problem", problem, empty, linked, good, large)
+		if code != exitGlovebox {
+			t.Errorf("got exit code %d, want %d; it said:\n%s", code, exitGlovebox, stderr)
+		}
+		contains(t, problem, stdout, `empty +not judged .* has no files`, `linked +not judged .* x.py: can't be read`,
+			`good.py +accepted +3 / 3 tests`, `large +not judged .* x.py: is larger than 16777216 bytes`)
+		if stdout, stderr, code := b.glovebox("", "grade", "--problem", problem, empty); code != exitUsage || stdout != "" || !strings.Contains(stderr, "has no files") {
+			t.Errorf("none that can be read: got exit code %d, %s%s", code, stdout, stderr)
+		}
+		missing := filepath.Join(b.dir, "missing")
+		if stdout, stderr, code := b.glovebox("", "grade", "--problem", problem, good, missing); code != exitUsage || stdout != "" || !strings.Contains(stderr, missing) {
+			t.Errorf("one that isn't there: got exit code %d, %s%s", code, stdout, stderr)
+		}
+	}
 }
 
 // TestGradeUploads: what is too large for jobs is uploaded once, bytes that are no text too.

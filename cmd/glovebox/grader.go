@@ -38,7 +38,7 @@ type attempt struct {
 
 	id     string
 	result *job.Result // nil where nothing was run
-	why    string      // nothing was run
+	why    string      // nothing was run, or could be read
 }
 
 func (a *app) newGrader(ctx context.Context, jobs *producer.Client, problem *kattis.Problem, runtime string) (*grader, error) {
@@ -152,13 +152,18 @@ func (g *grader) runtimeFor(language string) (string, error) {
 }
 
 // judge runs the attempts side by side, as far as workers are free, and waits for their end. One that
-// can't be run says why. Where the API refuses every one, the fault is no single submission's: judge returns it.
+// can't be run says why, as one that could not be read does already. Where the API refuses every other one, the fault is no single
+// submission's: judge returns it.
 func (g *grader) judge(ctx context.Context, attempts []*attempt) error {
 	bar := g.progress("graded", len(attempts))
 	defer bar.end()
 	refused := 0
 	var first error
 	for _, t := range attempts {
+		if t.why != "" {
+			refused++
+			continue
+		}
 		spec, err := g.spec(t)
 		if err != nil {
 			t.why = err.Error()
@@ -257,7 +262,27 @@ func (g *grader) timeLimit(ctx context.Context, given time.Duration) (time.Durat
 	if err := g.judge(ctx, lower); err != nil {
 		return 0, err
 	}
-	return g.derive(lower), nil
+	limit := g.derive(lower)
+	return limit, g.checkBounds(lower, limit)
+}
+
+// checkBounds returns an error where the time limit doesn't follow from lower: one of them was not judged, or is not as expected, so how long
+// it took says nothing. Those that no worker was asked to run are left out, which derive has said.
+func (g *grader) checkBounds(lower []*attempt, limit time.Duration) error {
+	var unexpected error
+	for _, t := range lower {
+		s := g.expected(t, limit)
+		if s.away {
+			return &failure{code: exitGlovebox, err: fmt.Errorf("the time limit can't be derived: %s was not judged: %s", t.name, cmp.Or(s.Error, words(s.Verdict)))}
+		}
+		if len(s.Problems) > 0 && unexpected == nil {
+			unexpected = &failure{
+				exitUsage, fmt.Errorf("the time limit can't be derived: %s is not as expected: %s", t.name, strings.Join(s.Problems, "; ")),
+				`"glovebox problem check" shows all that are not; --time-limit gives a time limit`,
+			}
+		}
+	}
+	return unexpected
 }
 
 // provisional is the time limit under which submissions are measured: as much as jobs may have.
@@ -283,8 +308,8 @@ func (g *grader) derive(lower []*attempt) time.Duration {
 	var slowest time.Duration
 	from := ""
 	for _, t := range lower {
-		if t.why != "" {
-			fmt.Fprintf(g.stderr, "%s is left out of that: %s\n", t.name, t.why)
+		if s := gradedOf(t); s.Verdict == "" {
+			fmt.Fprintf(g.stderr, "%s is left out of that: %s\n", t.name, plain(s.Error))
 		}
 		for _, e := range t.expect {
 			if at, took := g.slowest(t, e); e.Lower && took >= slowest && at != "" {

@@ -30,7 +30,7 @@ func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []str
 	if err := o.checkFor(submissions); err != nil {
 		return err
 	}
-	programs, err := a.readPrograms(submissions)
+	attempts, err := a.readAttempts(submissions)
 	if err != nil {
 		return err
 	}
@@ -44,10 +44,6 @@ func (a *app) gradeStored(ctx context.Context, o gradeOptions, submissions []str
 		}
 		if len(g.runtimes) == 0 {
 			return job.ErrNoRuntimes
-		}
-		var attempts []*attempt
-		for i, p := range programs {
-			attempts = append(attempts, &attempt{name: submissions[i], program: p})
 		}
 		if err := g.judge(ctx, attempts); err != nil {
 			return err

@@ -97,6 +97,7 @@ comes to with what its folder, submissions.yaml or @EXPECTED_RESULTS@ expects.
 Where the problem has no time limit, it is derived from the CPU time of the submissions that
 have to be fast enough, measured on the workers that run them. The others get so much more
 time that it shows whether the ones that are to be too slow are that by a margin.
+--write-time-limit keeps it if all is as expected.
 
 With --dry-run, read the problem and say what is in it; no Glovebox is needed for that.
 
@@ -111,7 +112,7 @@ be judged yet, 3 Glovebox or the judge failed at some.`,
 	cmd.Flags().StringVar(&o.format, "format", "", "`FORMAT` of the report: table (the default), json or junit")
 	o.add(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "read the problem, and run nothing")
-	cmd.Flags().BoolVar(&o.write, "write-time-limit", false, "keep a derived time limit in the problem's .timelimit")
+	cmd.Flags().BoolVar(&o.write, "write-time-limit", false, "keep a derived time limit in the problem's .timelimit, if all is as expected")
 	return cmd
 }
 
@@ -139,13 +140,17 @@ func (a *app) checkProblem(ctx context.Context, dir string, o checkOptions) erro
 		if err != nil {
 			return err
 		}
-		if o.write && c.derived {
+		report := g.checkReport(dir, c)
+		switch {
+		case !o.write || !c.derived:
+		case report.exit() != nil:
+			fmt.Fprintln(a.stderr, "the time limit is not kept: not all submissions are as expected")
+		default:
 			text := strconv.FormatFloat(c.limit.Seconds(), 'f', -1, 64) + "\n"
 			if err := os.WriteFile(filepath.Join(dir, ".timelimit"), []byte(text), 0o666); err != nil {
 				return fmt.Errorf("keep the time limit: %w", err)
 			}
 		}
-		report := g.checkReport(dir, c)
 		if err := a.printCheck(report, o.format); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glovebox-run/glovebox/internal/grading/kattis"
 	"github.com/glovebox-run/glovebox/job"
 )
 
@@ -33,8 +34,9 @@ programs read them: JPlag, MOSS, Dolos. Nothing is compared, and nothing leaves 
   DIR/base/                 what the problem gives to everybody (its include/), not to be compared
   DIR/info.csv              all files, with their authors' full names, for Dolos
 
-Sources are text in UTF-8, with \n at the ends of lines and no blanks before them. Files that are
-no text, and those that the problem gives, are left out.`,
+Sources are text in UTF-8 without NULs, with \n at the ends of lines and no blanks before them.
+Files that are no text, of which a warning tells, those that the problem gives, and those whose
+names begin with a dot are left out.`,
 		Example: `  glovebox problem sources --problem sum compared class/*
   jplag -l python3 -bc compared/base compared/submissions
   moss -l python -d compared/submissions/*/*.py
@@ -77,9 +79,12 @@ func (a *app) writeSources(dir, problem string, submissions []string) error {
 		if err != nil {
 			return err
 		}
-		found, err := comparableFiles(program.Files, base)
+		found, noText, err := comparableFiles(program.Files, base)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
+		}
+		for _, name := range noText {
+			fmt.Fprintf(a.stderr, "warning: %s: %s is no text: it is left out\n", plain(path), plain(name))
 		}
 		if len(found) == 0 {
 			fmt.Fprintf(a.stderr, "warning: %s has nothing to compare\n", plain(path))
@@ -114,7 +119,7 @@ func givenSources(problem string) ([]sourceFile, error) {
 	defer closer.Close()
 	var base []sourceFile
 	for language, given := range p.Includes {
-		found, err := comparableFiles(given, nil)
+		found, _, err := comparableFiles(given, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -150,30 +155,48 @@ func authorOf(submission string) (full, folder string, err error) {
 	return full, folder, nil
 }
 
-// comparableFiles are those of a program's files that can be compared, as they are to be; without those that are given.
-func comparableFiles(files []job.File, given []sourceFile) ([]sourceFile, error) {
-	var found []sourceFile
+// comparableFiles are those of a program's files that can be compared, as they are to be; without those that are given. NoText are the
+// names of those that are not empty and yet no text.
+func comparableFiles(files []job.File, given []sourceFile) (found []sourceFile, noText []string, err error) {
 	for _, f := range files {
 		content, err := f.Bytes()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		if problem := job.CheckName(f.Name); problem != "" {
-			return nil, usagef("the name %q %s", f.Name, problem)
+			return nil, nil, usagef("the name %q %s", f.Name, problem)
 		}
-		name := path.Clean(f.Name)
-		if !strings.Contains(name, "/") { // those in folders of a submission are plain anyway
-			name = cmp.Or(toolName(name), "_")
+		if kattis.LanguageOf([]string{f.Name}) != "" { // compilers take NULs in comments
+			content = bytes.ReplaceAll(content, []byte{0}, nil)
 		}
 		text, ok := normalized(content)
+		if !ok && len(content) > 0 {
+			noText = append(noText, f.Name)
+		}
 		isGiven := func(g sourceFile) bool {
 			return path.Base(g.name) == path.Base(f.Name) && bytes.Equal(g.text, text)
 		}
 		if ok && !slices.ContainsFunc(given, isGiven) {
-			found = append(found, sourceFile{name: name, text: text})
+			found = append(found, sourceFile{name: toolPath(f.Name, found), text: text})
 		}
 	}
-	return found, nil
+	return found, noText, nil
+}
+
+// toolPath is a file's name as every tool takes it, and none of those that others have already.
+func toolPath(name string, others []sourceFile) string {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		parts[i] = cmp.Or(toolName(part), "_")
+	}
+	free := strings.Join(parts, "/")
+	taken := func(f sourceFile) bool {
+		return f.name == free || strings.HasPrefix(f.name, free+"/") || strings.HasPrefix(free, f.name+"/")
+	}
+	for n := 2; slices.ContainsFunc(others, taken); n++ {
+		free = fmt.Sprintf("%d_%s", n, strings.Join(parts, "_"))
+	}
+	return free
 }
 
 // normalized is a source as UTF-8 without a mark at its beginning, lines that end in \n and not in blanks; ok is false for

@@ -35,9 +35,10 @@ same problem has the same digest, and is stored once. It is kept until it is del
 Where the problem has no time limit, it is derived from its accepted submissions, which are
 run first; without any it is ` + defaultTimeLimit.String() + `. What is derived differs a little each time, and so the
 digest: --time-limit gives one, and "glovebox problem check --write-time-limit" keeps one.
+All that are run for it have to be as expected.
 
-Exit codes: 0 the problem is stored, 2 it can't be read, or has what can't be judged yet, 3
-Glovebox failed.`,
+Exit codes: 0 the problem is stored, 2 it can't be read, has what can't be judged yet, or its
+time limit can't be derived, 3 Glovebox failed.`,
 		Example: `  glovebox problem upload sum
   glovebox submit --wait --problem "$(glovebox problem upload sum)" solution.py`,
 		Args: one("DIR"),

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // Bounds of a package.
@@ -33,6 +35,11 @@ type reader struct {
 	fs.FS
 	entries int
 	bytes   int64
+
+	// program is set for what is no package, but somebody's program: its files may have any name that a job's files may have. Those
+	// that begin with a dot are no part of it; skipped has what else can't be taken, and why.
+	program bool
+	skipped []string
 }
 
 // entry is a file or a folder, links followed.
@@ -57,7 +64,7 @@ func (r *reader) list(dir string) ([]entry, error) {
 	}
 	var found []entry
 	for _, e := range all {
-		if !namePattern.MatchString(e.Name()) {
+		if !r.takes(dir, e.Name()) {
 			continue
 		}
 		if r.entries++; r.entries > maxEntries {
@@ -70,10 +77,28 @@ func (r *reader) list(dir string) ([]entry, error) {
 		}
 		if info.IsDir() || info.Mode().IsRegular() {
 			found = append(found, entry{e.Name(), at, info.IsDir(), info.Size()})
+		} else if r.program {
+			r.skipped = append(r.skipped, fmt.Sprintf("%q is no file", at))
 		}
 	}
 	slices.SortFunc(found, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	return found, nil
+}
+
+// takes reports whether a file or folder of that name is looked at.
+func (r *reader) takes(dir, name string) bool {
+	if !r.program {
+		return namePattern.MatchString(name)
+	}
+	if strings.HasPrefix(name, ".") {
+		return false
+	}
+	at := path.Join(dir, name)
+	problem := job.CheckName(at)
+	if problem != "" {
+		r.skipped = append(r.skipped, fmt.Sprintf("the name %q %s", at, problem))
+	}
+	return problem == ""
 }
 
 // exists reports whether a folder is there that is not empty.

@@ -2,6 +2,7 @@ package kattis
 
 import (
 	"encoding/base64"
+	"errors"
 	"io/fs"
 	"strings"
 	"unicode/utf8"
@@ -63,12 +64,12 @@ func fileOf(name string, content []byte) job.File {
 	return job.File{Name: name, ContentBase64: base64.StdEncoding.EncodeToString(content)}
 }
 
-// ReadProgram reads all files of a program that is a folder.
-func ReadProgram(files fs.FS) ([]job.File, error) {
-	r := &reader{FS: files}
-	all, err := r.sources(&Problem{}, ".")
+// ReadProgram reads all files of a program that is a folder, except for those whose names begin with a dot. Skipped says what else is left out, and why.
+func ReadProgram(files fs.FS) (all []job.File, skipped []string, err error) {
+	r := &reader{FS: files, program: true}
+	all, err = r.sources(&Problem{}, ".")
 	if err == nil && len(all) == 0 {
-		err = faultf(".", "", "has no files")
+		err = errors.New("has no files")
 	}
-	return all, err
+	return all, r.skipped, err
 }

@@ -174,8 +174,9 @@ func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, 
 		}
 	}
 	commands := together(program.Language, names)
-	if i := slices.IndexFunc(names, func(n string) bool { return commands != nil && !plainPath.MatchString(n) }); i >= 0 {
-		return nil, "", nil, fmt.Errorf("the name %q: want letters, digits, _, - and . where several sources are compiled together", names[i])
+	sources := sourcesOf(program.Language, names)
+	if i := slices.IndexFunc(sources, func(n string) bool { return commands != nil && !plainPath.MatchString(n) }); i >= 0 {
+		return nil, "", nil, fmt.Errorf("the name %q: want letters, digits, _, - and . where several sources are compiled together", sources[i])
 	}
 	entrypoint := program.Entrypoint
 	switch {

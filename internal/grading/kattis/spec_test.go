@@ -104,6 +104,7 @@ func TestTogether(t *testing.T) {
 		{"a grader over one's own", "-- include/cpp/grader.cpp --\n", "cpp", []string{"grader.cpp"}, ""},
 		{"several endings and folders", "", "cpp", []string{"b.cc", "lib/a.cpp", "c.c"}, "g++ -O2 -o /tmp/main b.cc lib/a.cpp -lm"},
 		{"Java", "-- include/java/Main.java --\n", "java", []string{"A.java"}, ""},
+		{"data with a name that no package has", "", "c", []string{"a.c", "b.c", "my data.csv"}, "gcc -O2 -o /tmp/main a.c b.c -lm"},
 		{"a name that no package has", "", "c", []string{"it's.c"}, ""},
 	} {
 		p, err := Read(pack(smallest + tt.include))

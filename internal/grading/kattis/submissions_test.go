@@ -2,8 +2,10 @@ package kattis
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -100,6 +102,34 @@ func TestExpectations(t *testing.T) {
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
 			t.Errorf("%s %s, %v: got %v, want %q", tt.version, tt.folder, tt.verdicts, err, tt.want)
 		}
+	}
+}
+
+// TestReadProgram: a program's files have names that no package has; those that a job can't have, and what is no file, are said.
+func TestReadProgram(t *testing.T) {
+	t.Parallel()
+	files := pack(`
+-- main.py --
+-- größe.py --
+-- my data.csv --
+-- src/übung.py --
+-- .DS_Store --
+-- .git/config --
+-- a\b.py --
+`)
+	files["pipe"] = &fstest.MapFile{Mode: fs.ModeNamedPipe}
+	all, skipped, err := ReadProgram(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"größe.py", "main.py", "my data.csv", "src/übung.py"}, namesOf(all)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{`the name "a\\b.py" has a backslash`, `"pipe" is no file`}, skipped); d != "" {
+		t.Error(d)
+	}
+	if _, _, err := ReadProgram(fstest.MapFS{}); err == nil || err.Error() != "has no files" {
+		t.Errorf("got %v", err)
 	}
 }
 
