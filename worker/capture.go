@@ -88,11 +88,28 @@ func (c *capture) openSpool() error {
 	if err != nil {
 		return err
 	}
-	c.spool, c.buffered = f, bufio.NewWriterSize(f, spoolBuffer)
+	c.spool, c.buffered = f, bufio.NewWriterSize(&sparse{file: f}, spoolBuffer)
 	if _, err := c.buffered.Write(c.head); err != nil {
 		return fmt.Errorf("spool output: %w", err)
 	}
 	return nil
+}
+
+// sparse writes to a file from its beginning on. Zeros take no room on the disk: a file of a program may be a hole of a
+// GiB, which costs its sandbox nothing.
+type sparse struct {
+	file *os.File
+	size int64
+}
+
+func (s *sparse) Write(p []byte) (n int, err error) {
+	if bytes.Count(p, []byte{0}) == len(p) {
+		n, err = len(p), s.file.Truncate(s.size+int64(len(p)))
+	} else {
+		n, err = s.file.WriteAt(p, s.size)
+	}
+	s.size += int64(n)
+	return n, err
 }
 
 // attestation returns what is attested of the whole stream.

@@ -33,6 +33,8 @@ func TestCapture(t *testing.T) {
 		{"a whole character before the cut", strings.Repeat("a", most-2) + "é" + "b", false, strings.Repeat("a", most-2) + "é"},
 		{"not UTF-8", "a\xffb", false, "a\uFFFDb"},
 		{"half a character", "a\xe2\x82", false, "a\uFFFD"},
+		{"zeros", strings.Repeat("\x00", 3*most), false, strings.Repeat("\x00", most)},
+		{"zeros within", strings.Repeat("a", most+1) + strings.Repeat("\x00", 3*most) + "b", false, strings.Repeat("a", most)},
 	} {
 		for _, piece := range []int{1, 1000, 1 << 20} {
 			t.Run(c.name, func(t *testing.T) {

@@ -29,6 +29,8 @@ type output struct {
 	shown     []byte // lines in which an interpreter says what it shows; the sandbox has bounded them
 	artifacts []job.Artifact
 	names     map[string]bool
+	// skipped are files that came, and that this worker could not keep.
+	skipped []job.Skipped
 	// stored is how many bytes of these, and of streams, are in S3.
 	stored int64
 	// charts is how many bytes of charts' data the result has.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/glovebox-run/glovebox/attest"
@@ -18,7 +19,8 @@ func (w *Worker) result(j record.Record, runtime job.Runtime, o sandbox.Outcome,
 	r.ExitCode, r.Signal, r.Usage, r.Compile = &o.ExitCode, o.Signal, o.Usage, o.Compile
 	r.Limit, r.StdoutTruncated, r.StderrTruncated = o.Limit, o.StdoutTruncated, o.StderrTruncated
 	r.Stdout, r.Stderr = out.stdout.text(), out.stderr.text()
-	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, o.Skipped, o.SkippedTotal
+	skipped := slices.Concat(o.Skipped, out.skipped)
+	r.Artifacts, r.ArtifactsSkipped, r.ArtifactsSkippedTotal = out.artifacts, skipped[:min(len(skipped), job.MaxSkipped)], o.SkippedTotal+len(out.skipped)
 	runtime.OCIRuntime, runtime.ImageDigest, runtime.Snapshot, runtime.Isolation = o.OCIRuntime, o.ImageDigest, o.Snapshot, o.Isolation
 	r.Runtime, r.LimitsEnforced, r.Worker = runtime, o.LimitsEnforced, w.ID
 	return r

@@ -3,7 +3,12 @@ package worker
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +71,93 @@ func TestDrainWithoutBucket(t *testing.T) {
 	}
 	if got, err := w.Records.Get(t.Context(), j.ID); err != nil || got.State != job.InternalError {
 		t.Errorf("got %s %s, %v, want internal_error", got.State, got.Result, err)
+	}
+}
+
+// fullDisk is a directory for so many KiB.
+func fullDisk(t *testing.T, kib int) string {
+	t.Helper()
+	dir := t.TempDir()
+	// Nobody else sees what is mounted there, and it ends with the process.
+	script := fmt.Sprintf("mount -t tmpfs -o size=%dk none %s && mkdir %s/spool && exec sleep infinity", kib, dir, dir)
+	disk := gbtest.Start(t, []string{"unshare", "--user", "--map-root-user", "--mount", "setpriv", "--pdeathsig", "KILL", "sh", "-c", script}, nil, nil)
+	path := fmt.Sprintf("/proc/%d/root%s/spool", disk.PID(), dir)
+	gbtest.Eventually(t, "a small disk", func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+	return path
+}
+
+// TestFullSpool: a file that the worker's disk has no room for is left out of the execution's result, and the session goes on. Zeros take no room.
+func TestFullSpool(t *testing.T) {
+	t.Parallel()
+	w, s3 := sessionWorker(t, 1024), gbtest.S3(t)
+	w.withRecords(t)
+	store, err := artifacts.Open(t.Context(), artifacts.Config{
+		Endpoint: s3.Endpoint, Region: s3.Region, Bucket: "glovebox", AccessKey: s3.AccessKey, SecretKey: s3.SecretKey, PathStyle: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	if err := store.EnsureBucket(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.Objects, w.SpoolDir = store, fullDisk(t, 1024)
+	h, j := w.taken(t)
+	begun, err := h.begin(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type file struct {
+		name    string
+		content []byte
+	}
+	files := []file{
+		{"large", bytes.Repeat([]byte("x"), 2<<20)}, {"hole", make([]byte, 8<<20)}, {"after", bytes.Repeat([]byte("x"), 512<<10)},
+	}
+	for _, f := range files {
+		if err := begun.Sink.Artifact(t.Context(), f.name, int64(len(f.content)), bytes.NewReader(f.content)); err != nil {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+	}
+	o := sandbox.TurnOutcome{TestOutcome: sandbox.TestOutcome{Status: job.Succeeded}, Skipped: []job.Skipped{{Name: "fifo", Reason: "is no regular file"}}, SkippedTotal: 1}
+	if err := h.Ended(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	key, err := artifacts.JobKeys(j.Tenant, j.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := store.GetBytes(t.Context(), key.Result(int64(j.Epoch)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r job.Result
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Status != job.Succeeded || len(r.ArtifactsSkipped) != 2 || r.ArtifactsSkippedTotal != 2 || r.ArtifactsSkipped[1].Name != "large" || !strings.Contains(r.ArtifactsSkipped[1].Reason, "disk is full") {
+		t.Errorf("got %s", b)
+	}
+	var kept []string
+	for _, a := range r.Artifacts {
+		kept = append(kept, a.Name)
+	}
+	if want := []string{"hole", "after"}; !slices.Equal(kept, want) {
+		t.Errorf("got artifacts %v, want %v", kept, want)
+	}
+	for _, a := range r.Artifacts {
+		body, _, err := store.Get(t.Context(), key.Artifact(int64(j.Epoch), a.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(body)
+		body.Close()
+		i := slices.IndexFunc(files, func(f file) bool { return f.name == a.Name })
+		if err != nil || !bytes.Equal(got, files[i].content) {
+			t.Errorf("%s: got %d bytes, %v, that are not the file's %d", a.Name, len(got), err, len(files[i].content))
+		}
 	}
 }

@@ -2,12 +2,15 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"syscall"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/await"
+	"github.com/glovebox-run/glovebox/job"
 )
 
 // turnSink is where what an execution makes goes. A job would be tried again where the bucket is away; a session has
@@ -19,14 +22,23 @@ type turnSink struct {
 	log      *slog.Logger
 }
 
-// Artifact reads the whole file before it is stored.
+// Artifact reads the whole file before it is stored. One that the worker's disk has no room for is left out, as one that is too large is.
 func (s turnSink) Artifact(ctx context.Context, name string, size int64, r io.Reader) error {
 	if err := s.admit(name); err != nil {
 		return err
 	}
 	file := capture{dir: s.dir}
 	defer file.close() // it is in no directory any more
-	if _, err := io.Copy(captured{&file}, io.LimitReader(r, size+1)); err != nil {
+	_, err := io.Copy(captured{&file}, io.LimitReader(r, size+1))
+	if err == nil {
+		_, err = file.all() // all of it is on the disk, which may be full
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		s.log.Warn("a file of an execution was left out: there is no room to spool it", "name", name, "bytes", size, "error", err)
+		s.skipped = append(s.skipped, job.Skipped{Name: name, Reason: "can't be kept: its worker's disk is full"})
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("read artifact %q: %w", name, err)
 	}
 	if file.size > size {

@@ -49,7 +49,6 @@ type step int
 
 const (
 	stepSession step = iota
-	stepDirectory
 	stepGroup
 	stepStreams
 	stepLimits
@@ -57,6 +56,7 @@ const (
 	stepGroups
 	stepGID
 	stepUID
+	stepDirectory
 	stepCapabilities
 	stepNoNewPrivileges
 	stepFilter
@@ -66,8 +66,8 @@ const (
 
 // stepNames are as a fault says them.
 var stepNames = [...]string{
-	"make session", "enter " + workDir, "join cgroup", "set streams", "limit resources", "drop bounding set", "drop groups",
-	"set gid", "set uid", "clear capabilities", "set no_new_privs", "refuse system calls", "unblock signals", "execute",
+	"make session", "join cgroup", "set streams", "limit resources", "drop bounding set", "drop groups",
+	"set gid", "set uid", "enter " + workDir, "clear capabilities", "set no_new_privs", "refuse system calls", "unblock signals", "execute",
 }
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
@@ -100,10 +100,6 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 
 	c.at = stepSession
 	if _, _, e = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
-		goto failed
-	}
-	c.at = stepDirectory
-	if _, _, e = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0); e != 0 {
 		goto failed
 	}
 	_, _, _ = syscall.RawSyscall(unix.SYS_UMASK, c.umask, 0, 0) // can't fail
@@ -158,6 +154,11 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 	}
 	c.at = stepUID
 	if _, _, e = syscall.RawSyscall(unix.SYS_SETRESUID, c.id, c.id, c.id); e != 0 {
+		goto failed
+	}
+	// A directory of the job's may be closed to everybody else, and root has no right left to enter it.
+	c.at = stepDirectory
+	if _, _, e = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0); e != 0 {
 		goto failed
 	}
 	c.at = stepCapabilities

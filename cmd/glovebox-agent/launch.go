@@ -51,6 +51,9 @@ func (r *run) start(g group, p pipes) (pid int, _ *execFailure, err error) {
 	switch {
 	case c.errno == 0:
 		return int(id), nil, nil
+	case c.at == stepDirectory && r.dir != "": // the job made it, and may have closed it
+		message := fmt.Sprintf("glovebox: the directory can't be entered: %v", c.errno)
+		return int(id), &execFailure{message: message, exitCode: 126}, nil
 	case c.at != stepExec:
 		return 0, nil, fmt.Errorf("start program: %s: %w", stepNames[c.at], c.errno)
 	}

@@ -61,20 +61,8 @@ func (c sandboxCgroup) make(b bounds) (err error) {
 			err = errors.Join(err, c.remove())
 		}
 	}()
-	for _, file := range []struct{ name, value string }{
-		{"memory.max", b.memory},
-		{"memory.swap.max", "0"},
-		{"memory.oom.group", "1"}, // half a sandbox is none
-		{"cpu.max", b.cpu},
-		{"pids.max", b.pids},
-	} {
-		err := os.WriteFile(filepath.Join(string(c), file.name), []byte(file.value), 0)
-		if errors.Is(err, fs.ErrNotExist) && file.name == "memory.swap.max" && !cgroup.Swaps() {
-			continue // the kernel doesn't account for swap, and there is none
-		}
-		if err != nil {
-			return fmt.Errorf("limit cgroup: %w", err)
-		}
+	if err := c.limit(b); err != nil {
+		return err
 	}
 	// The worker, in this group, may change the limits when a job claims the sandbox, and
 	// end a sandbox that Podman has forgotten.
@@ -88,6 +76,37 @@ func (c sandboxCgroup) make(b bounds) (err error) {
 		}
 	}
 	return nil
+}
+
+// limit sets the cgroup's limits.
+func (c sandboxCgroup) limit(b bounds) error {
+	for _, file := range []struct{ name, value string }{
+		{"memory.max", b.memory},
+		{"memory.swap.max", "0"},
+		{"memory.oom.group", "1"}, // half a sandbox is none
+		{"cpu.max", b.cpu},
+		{"pids.max", b.pids},
+	} {
+		err := c.write(file.name, file.value)
+		if errors.Is(err, fs.ErrNotExist) && file.name == "memory.swap.max" && !cgroup.Swaps() {
+			continue // the kernel doesn't account for swap, and there is none
+		}
+		if err != nil {
+			return fmt.Errorf("limit cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// write writes to a file of the cgroup. It makes none: who would make a file of a cgroup is told that
+// it is not permitted, not that the file is missing.
+func (c sandboxCgroup) write(name, value string) error {
+	f, err := os.OpenFile(filepath.Join(string(c), name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
 }
 
 // run runs a command in the cgroup, from its first instruction on, with everything that it starts.
@@ -119,7 +138,7 @@ func (c sandboxCgroup) remove() error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
-		kill := os.WriteFile(filepath.Join(string(c), "cgroup.kill"), []byte("1"), 0)
+		kill := c.write("cgroup.kill", "1")
 		if kill != nil && !errors.Is(kill, fs.ErrNotExist) {
 			return fmt.Errorf("end what is left in the cgroup: %w", kill)
 		}

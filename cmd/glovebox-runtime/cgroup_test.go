@@ -2,8 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/glovebox-run/glovebox/internal/cgroup"
 )
 
 func TestBoundsOf(t *testing.T) {
@@ -59,6 +65,33 @@ func TestCgroupOf(t *testing.T) {
 		got, err := cgroupOf("/u", strings.Fields(args))
 		if (err == nil) != (want != "") || string(got) != want {
 			t.Errorf("%s: got %q, %v, want %q", args, got, err, want)
+		}
+	}
+}
+
+// TestCgroupWithout: a file that the kernel doesn't have is missing, and isn't made.
+func TestCgroupWithout(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := sandboxCgroup(dir)
+	for _, name := range []string{"memory.max", "memory.oom.group", "cpu.max", "pids.max"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.write("cgroup.kill", "1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want %v", err, fs.ErrNotExist)
+	}
+	err := c.limit(bounds{memory: "134217728", cpu: "50000 100000", pids: "200"})
+	if swaps := cgroup.Swaps(); (err != nil) != swaps || swaps && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a kernel that doesn't account for swap, on a host with swap %v: got %v", swaps, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "memory.max")); err != nil || string(got) != "134217728" {
+		t.Errorf("got a limit of memory %q, %v", got, err)
+	}
+	for _, name := range []string{"memory.swap.max", "cgroup.kill"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: got %v, want %v", name, err, fs.ErrNotExist)
 		}
 	}
 }

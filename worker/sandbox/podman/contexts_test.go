@@ -169,6 +169,15 @@ func TestContextsHostile(t *testing.T) {
 			},
 			[]want{{}, {status: job.Failed, code: 1, stderr: "can't be made"}, {stdout: "'/tmp'\n"}},
 		},
+		"a directory of its own": {
+			[]step{
+				at("main", step{code: "import os; os.mkdir('d', 0o700); os.mkdir('e'); os.chmod('e', 0o400); x = 1"}),
+				func() step { s := at("a", step{code: "import os; os.getcwd()"}); s.in.Directory = "d"; return s }(),
+				func() step { s := at("b", step{code: "1"}); s.in.Directory = "e"; return s }(),
+				after(map[string]int{job.MainContext: 1, "a": 1, "b": 2}, "main", step{code: "x"}),
+			},
+			[]want{{}, {stdout: "'/work/d'\n"}, {status: job.Failed, code: 126, lost: true, stderr: "can't be entered: permission denied"}, {stdout: "1\n"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
