@@ -82,7 +82,7 @@ These runtimes have [sessions](agents.md#sessions). The first language is that o
 	b.WriteString(`
 ## Commands
 
-What runs, in the job's directory. ` + "`{file}`" + ` stands for the file, ` + "`{memory_mb}`" + ` for that limit of the job; the job's arguments follow.
+What runs, in the job's directory. ` + "`{file}`" + ` stands for the file; the job's arguments follow.
 
 | runtime | compiles with | runs with |
 |---|---|---|

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -18,12 +17,8 @@ import (
 	"github.com/glovebox-run/glovebox/job"
 )
 
-// FilePlaceholder stands for the file to run in a runtime's commands, and MemoryPlaceholder, in the one that runs it, for how much
-// memory the job may use, MiB.
-const (
-	FilePlaceholder   = "{file}"
-	MemoryPlaceholder = "{memory_mb}"
-)
+// FilePlaceholder stands for the file to run in a runtime's commands.
+const FilePlaceholder = "{file}"
 
 // environment is what every job starts with, unless its runtime says otherwise. HOME
 // isn't the job's directory: what programs leave there would become artifacts.
@@ -47,7 +42,7 @@ type Runtime struct {
 	Aliases []string
 	// File is what a job's source is called where the job doesn't say: "main.py".
 	File string
-	// Compile, if there is one, runs before Run. "{file}" stands for the file in both, "{memory_mb}" for the job's limit in Run.
+	// Compile, if there is one, runs before Run. "{file}" stands for the file in both.
 	Compile, Run []string
 	// Env is the whole environment that a job starts with.
 	Env map[string]string
@@ -162,8 +157,8 @@ func (r Runtime) FindVersion(printed string) string {
 }
 
 // Command returns how to compile and to run a file of the job's directory. Compile is
-// nil for a runtime without that step. An empty entrypoint means the runtime's own. memoryMB is the job's limit.
-func (r Runtime) Command(entrypoint string, args []string, memoryMB int64) (compile, run []string) {
+// nil for a runtime without that step. An empty entrypoint means the runtime's own.
+func (r Runtime) Command(entrypoint string, args []string) (compile, run []string) {
 	if entrypoint == "" {
 		entrypoint = r.File
 	}
@@ -171,15 +166,14 @@ func (r Runtime) Command(entrypoint string, args []string, memoryMB int64) (comp
 	if strings.HasPrefix(entrypoint, "-") {
 		entrypoint = "./" + entrypoint
 	}
-	memory := strconv.FormatInt(memoryMB, 10)
-	return fill(r.Compile, FilePlaceholder, entrypoint), append(fill(r.Run, FilePlaceholder, entrypoint, MemoryPlaceholder, memory), args...)
+	return fill(r.Compile, entrypoint), append(fill(r.Run, entrypoint), args...)
 }
 
 // PreloadCommand is what is started before a program's file is known: the compile step up to the file, whatever that is called, or
 // the command that runs the runtime's own file.
 func (r Runtime) PreloadCommand() []string {
 	if len(r.Compile) == 0 {
-		_, command := r.Command("", nil, 0)
+		_, command := r.Command("", nil)
 		return command
 	}
 	return slices.Clone(r.Compile[:fileAt(r.Compile)])
@@ -190,12 +184,10 @@ func fileAt(command []string) int {
 	return slices.IndexFunc(command, func(word string) bool { return strings.Contains(word, FilePlaceholder) })
 }
 
-// fill puts values in the place of what stands for them.
-func fill(command []string, values ...string) []string {
-	replacer := strings.NewReplacer(values...)
+func fill(command []string, file string) []string {
 	var filled []string
 	for _, word := range command {
-		filled = append(filled, replacer.Replace(word))
+		filled = append(filled, strings.ReplaceAll(word, FilePlaceholder, file))
 	}
 	return filled
 }
@@ -310,9 +302,6 @@ func (d definition) check(folder string) error {
 	}
 	if d.Preload != nil && len(d.Compile) > 0 && (d.Preload.Session || d.Preload.Forks) {
 		add("preload.session, preload.forks: with a compile step it is the compiler that waits, which is no session and makes no tests")
-	}
-	if d.Preload != nil && len(d.Compile) == 0 && strings.Contains(strings.Join(d.Run, " "), MemoryPlaceholder) {
-		add("preload: run mentions %s, which is not known while it waits", MemoryPlaceholder)
 	}
 	if d.Preload != nil && len(d.Compile) > 0 && fileAt(d.Compile) < 1 {
 		add("preload: compile has no %s behind its first word, and what is before that is what waits", FilePlaceholder)

@@ -1,7 +1,6 @@
 package runtimes
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -110,7 +109,6 @@ func TestLoadRefuses(t *testing.T) {
 		{"preload of a compiler of nothing", map[string]string{"c/runtime.yaml": good + "compile: [cc]\npreload: {memory_mb: 50}\n"}, "preload: compile has no {file} behind its first word"},
 		{"preload of a compiler's session", map[string]string{"c/runtime.yaml": good + "compile: [cc, \"{file}\"]\npreload: {memory_mb: 50, session: true}\n"}, "preload.session, preload.forks:"},
 		{"preload of a compiler's tests", map[string]string{"c/runtime.yaml": good + "compile: [cc, \"{file}\"]\npreload: {memory_mb: 50, forks: true}\n"}, "preload.session, preload.forks:"},
-		{"preload of what has the job's memory", map[string]string{"c/runtime.yaml": strings.Replace(good, "\"{file}\"", "\"{file}\", \"{memory_mb}\"", 1) + "preload: {memory_mb: 50, saves_ms: 1}\n"}, "preload: run mentions {memory_mb}"},
 		{"file unused", map[string]string{"c/runtime.yaml": strings.Replace(good, "{file}", "x", 1)}, "{file}"},
 	}
 	for _, tt := range tests {
@@ -208,16 +206,11 @@ func TestCommand(t *testing.T) {
 		{"-o", nil, []string{"gcc", "-o", "/tmp/a", "./-o"}, []string{"/tmp/a"}},
 	}
 	for _, tt := range tests {
-		compile, run := r.Command(tt.entrypoint, tt.args, 64)
+		compile, run := r.Command(tt.entrypoint, tt.args)
 		if diff := cmp.Diff([][]string{tt.compile, tt.run}, [][]string{compile, run}); diff != "" {
 			t.Errorf("%q: %s", tt.entrypoint, diff)
 		}
 	}
-	r.Run = []string{"/tmp/a", "-m{memory_mb}m"}
-	if _, run := r.Command("", []string{"{memory_mb}"}, 64); !slices.Equal(run, []string{"/tmp/a", "-m64m", "{memory_mb}"}) {
-		t.Errorf("with the job's memory: got %q", run)
-	}
-	r.Run = r.Run[:1]
 	if diff := cmp.Diff([]string{"/tmp/a"}, r.Run); diff != "" {
 		t.Errorf("Command changed the runtime: %s", diff)
 	}

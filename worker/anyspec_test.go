@@ -87,7 +87,7 @@ func keepWarm(t *testing.T, p *podman.Sandboxes, set runtimes.Set, names ...stri
 		}
 		warm.Images[r.Image()] = job.Limits{}.Filled(r.Limits)
 		if r.Preload != nil {
-			_, command := r.Command("", nil, 0)
+			_, command := r.Command("", nil)
 			warm.Preloads[r.Image()] = podman.Preload{Command: command, Env: r.Env, MemoryMB: r.Preload.MemoryMB}
 		}
 	}

@@ -63,13 +63,13 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded 
 	if err != nil {
 		return nil, err
 	}
-	limits := checkerLimits(spec, runtime, checker)
-	compile, command := runtime.Command(entrypoint, nil, limits.MemoryMB)
+	compile, command := runtime.Command(entrypoint, nil)
 	if spec.Commands != nil {
 		compile, command = spec.Commands.Argv(nil)
 	}
 	argv := append([]string{"/bin/bash", "-c", "--", checkerScript, "bash"}, command...)
 	argv = append(append(argv, checkerFiles[checker.Kind]...), checker.Args...)
+	limits := checkerLimits(spec, runtime, checker)
 	c := &checkerProgram{worker: w, kind: checker.Kind, limits: limits, image: image, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
 		Env: runtime.Env, Files: files, Limits: limits, Interactive: checker.Interactive, Isolation: graded.Isolation,

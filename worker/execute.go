@@ -263,8 +263,7 @@ func (w *Worker) program(ctx context.Context, j record.Record, spec job.Spec, in
 	if err != nil {
 		return sandbox.Program{}, job.Runtime{}, fmt.Errorf("read stdin: %w", err)
 	}
-	limits := limitsOf(spec, runtime)
-	compile, command := runtime.Command(entrypoint, spec.Args, limits.MemoryMB)
+	compile, command := runtime.Command(entrypoint, spec.Args)
 	if spec.Commands != nil {
 		compile, command = spec.Commands.Argv(spec.Args)
 	}
@@ -278,7 +277,7 @@ func (w *Worker) program(ctx context.Context, j record.Record, spec job.Spec, in
 	return sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: command,
 		Env: env, Files: files, Stdin: stdin, MergeStderr: spec.MergeStderr, TruncateOutput: spec.TruncateOutput,
-		Limits: limits, Isolation: spec.Isolation, Fresh: spec.Fresh,
+		Limits: limitsOf(spec, runtime), Isolation: spec.Isolation, Fresh: spec.Fresh,
 	}, job.Runtime{Name: runtime.Name, Version: runtime.Version, Image: runtime.Image()}, nil
 }
 

@@ -50,9 +50,9 @@ public final class CompileJava {
             System.err.println("java: " + file + " has no class " + name + ", and none with a main(String[])");
             return 1;
         }
-        // A heap that begins small stays near what the program holds. A quarter of MaxRAM is its bound where commands of a job's
-        // own have no -Xmx.
-        Files.writeString(Path.of("/tmp/java.args"), "-XX:+UseSerialGC -XX:-UsePerfData -Xms32m -XX:MaxRAM=6g -cp /tmp/classes:. " + main + "\n");
+        // A heap that begins small stays near what the program holds. Its bound is near the most that a
+        // job's memory_mb can be: a job that has less is ended when it passes that.
+        Files.writeString(Path.of("/tmp/java.args"), "-XX:+UseSerialGC -XX:-UsePerfData -Xms32m -Xmx1536m -cp /tmp/classes:. " + main + "\n");
         return 0;
     }
 

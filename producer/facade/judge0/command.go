@@ -33,9 +33,6 @@ func (o offered) runLine(arguments string) string {
 func shellLine(command []string, file, options string) string {
 	var words []string
 	for _, word := range command {
-		if strings.Contains(word, runtimes.MemoryPlaceholder) { // a bound of the language's own, without which it has its default
-			continue
-		}
 		if word == runtimes.FilePlaceholder && options != "" {
 			words = append(words, options)
 		}

@@ -59,7 +59,7 @@ func bashJob(tb testing.TB, source string) sandbox.Program {
 		tb.Fatal(err)
 	}
 	r, _ := set.Lookup("bash")
-	_, command := r.Command(r.File, nil, 0)
+	_, command := r.Command(r.File, nil)
 	return sandbox.Program{
 		JobID: "test", Epoch: 1, Image: r.Image(), Command: command, Env: r.Env, Limits: ample.Filled(r.Limits),
 		Files: []sandbox.File{{Name: r.File, Content: []byte(source)}},

@@ -99,7 +99,7 @@ func caseProgram(r runtimes.Runtime, c runtimes.Case) sandbox.Program {
 	patient := job.Limits{WallMS: 60_000, CPUMS: 60_000}.Filled(r.Limits)
 	p := program("", stdin(c.Spec.Stdin), limits(c.Spec.Limits.Filled(patient)))
 	p.Image, p.Env = r.Image(), r.Env
-	p.Compile, p.Command = r.Command(r.File, c.Spec.Args, p.Limits.MemoryMB)
+	p.Compile, p.Command = r.Command(r.File, c.Spec.Args)
 	p.Files = []sandbox.File{{Name: r.File, Content: []byte(c.Spec.Source)}}
 	for _, f := range c.Spec.Files {
 		p.Files = append(p.Files, sandbox.File{Name: f.Name, Content: []byte(f.Content)})

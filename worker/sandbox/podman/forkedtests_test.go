@@ -22,7 +22,7 @@ func forking(tb testing.TB, worker string) *podman.Sandboxes {
 func forkingIn(tb testing.TB, worker string, env map[string]string) *podman.Sandboxes {
 	tb.Helper()
 	r := pythonRuntime(tb)
-	_, command := r.Command("", nil, 0)
+	_, command := r.Command("", nil)
 	return keepWarmOf(tb, worker, suite.image, &podman.Preload{
 		Command: command, Env: env, MemoryMB: r.Preload.MemoryMB, Words: r.Preload.Words, SnapshotWords: r.Preload.SnapshotWords, Forks: r.Preload.Forks,
 	})

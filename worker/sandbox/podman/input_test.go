@@ -136,7 +136,7 @@ func TestInputsThatDontFit(t *testing.T) {
 			r, _ := set.Lookup(name)
 			p := program("", limits(job.Limits{DiskMB: 1}))
 			p.Image, p.Env = r.Image(), r.Env
-			p.Compile, p.Command = r.Command("", nil, p.Limits.MemoryMB)
+			p.Compile, p.Command = r.Command("", nil)
 			p.Files = []sandbox.File{{Name: r.File, Content: []byte(source)}}
 			for i := range 200 { // a million bytes, but each takes whole pages
 				p.Files = append(p.Files, sandbox.File{Name: fmt.Sprintf("in/%d", i), Content: make([]byte, 5000)})

@@ -33,10 +33,10 @@ func java(tb testing.TB, file, source string, flags ...string) sandbox.Program {
 	r := javaRuntime(tb)
 	p := program("")
 	p.Image, p.Env = r.Image(), maps.Clone(r.Env)
-	p.Limits = job.Limits{MemoryMB: 512, WallMS: 60_000, CPUMS: 60_000, CompileWallMS: 60_000}.Filled(job.Limits{})
-	p.Compile, p.Command = r.Command(file, nil, p.Limits.MemoryMB)
+	p.Compile, p.Command = r.Command(file, nil)
 	p.Compile = slices.Insert(slices.Clone(p.Compile), len(r.PreloadCommand()), flags...)
 	p.Files = []sandbox.File{{Name: file, Content: []byte(source)}}
+	p.Limits = job.Limits{MemoryMB: 512, WallMS: 60_000, CPUMS: 60_000, CompileWallMS: 60_000}.Filled(job.Limits{})
 	return p
 }
 

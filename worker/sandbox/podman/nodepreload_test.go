@@ -31,7 +31,7 @@ func node(tb testing.TB, source string, options ...func(*sandbox.Program)) sandb
 	tb.Helper()
 	r := nodeRuntime(tb)
 	return program("", append([]func(*sandbox.Program){func(p *sandbox.Program) {
-		_, p.Command = r.Command("", nil, 0)
+		_, p.Command = r.Command("", nil)
 		p.Image, p.Env = r.Image(), maps.Clone(r.Env)
 		p.Files = []sandbox.File{{Name: "main.js", Content: []byte(source)}}
 	}}, options...)...)

@@ -49,7 +49,7 @@ func TestPythonSuite(t *testing.T) {
 	open(t)
 	ours, bare := suiteImages(t)
 	r := pythonRuntime(t)
-	_, argv := r.Command("", nil, 0)
+	_, argv := r.Command("", nil)
 	warm := keepWarmOf(t, "suite-warm", ours, nil)
 	preloaded := keepWarmOf(t, "suite-preloaded", ours, &podman.Preload{Command: argv, Env: r.Env, MemoryMB: r.Preload.MemoryMB})
 	source, err := os.ReadFile("testdata/suite.py")

@@ -72,7 +72,7 @@ func inC(tb testing.TB, source string) sandbox.Program {
 	}
 	p := program("")
 	p.Image, p.Env = r.Image(), r.Env
-	p.Compile, p.Command = r.Command(r.File, nil, p.Limits.MemoryMB)
+	p.Compile, p.Command = r.Command(r.File, nil)
 	p.Files = []sandbox.File{{Name: r.File, Content: []byte(source)}}
 	return p
 }

@@ -79,7 +79,7 @@ func (s *Sandboxes) tryRuntime(ctx context.Context, set runtimes.Set, r runtimes
 	}
 	hello := cases[i]
 	program := sandbox.Program{JobID: "hello", Epoch: 1, Isolation: job.Process, Env: r.Env, Limits: helloLimits.Filled(r.Limits), Stdin: []byte(hello.Spec.Stdin)}
-	program.Compile, program.Command = r.Command(hello.Spec.Entrypoint, hello.Spec.Args, program.Limits.MemoryMB)
+	program.Compile, program.Command = r.Command(hello.Spec.Entrypoint, hello.Spec.Args)
 	program.Files = append(program.Files, sandbox.File{Name: r.File, Content: []byte(hello.Spec.Source)})
 	for _, f := range hello.Spec.Files {
 		program.Files = append(program.Files, sandbox.File{Name: f.Name, Content: []byte(f.Content)})
