@@ -205,6 +205,17 @@ func (s *ChartSeries) check() error {
 			return fmt.Errorf("%s is of %d values and %s of %d", first, length, column.name, column.length)
 		}
 	}
+	if n := len(s.YEdges); n > 0 && n != len(s.Z)+1 {
+		return fmt.Errorf("z is of %d rows and y_edges of %d values: want one more than rows", len(s.Z), n)
+	}
+	for i, row := range s.Z {
+		if n := len(s.XEdges); n > 0 && n != len(row)+1 {
+			return fmt.Errorf("z[%d] is of %d values and x_edges of %d: want one more", i, len(row), n)
+		}
+		if len(row) != len(s.Z[0]) {
+			return fmt.Errorf("z[0] is of %d values and z[%d] of %d", len(s.Z[0]), i, len(row))
+		}
+	}
 	return nil
 }
 

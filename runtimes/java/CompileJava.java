@@ -1,4 +1,5 @@
 import java.io.IOException;
+import java.lang.classfile.ClassFile;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -34,6 +35,17 @@ public final class CompileJava {
         String file = args[args.length - 1];
         String name = Path.of(file).getFileName().toString().replaceFirst("\\.java$", "");
         String main = mainClass(name);
+        if (main == null) { // it may be in a file that this one doesn't refer to
+            String[] all = withOthers(args);
+            failed = all.length > args.length ? compile(CLASSES, all) : 0;
+            if (failed != 0) {
+                return failed;
+            }
+            main = mainClass(name);
+        }
+        if (main == null) {
+            main = named(name);
+        }
         if (main == null) {
             System.err.println("java: " + file + " has no class " + name + ", and none with a main(String[])");
             return 1;
@@ -51,32 +63,60 @@ public final class CompileJava {
         return Javac.run(all.toArray(String[]::new));
     }
 
+    /** Are the compiler's arguments with all other sources of the job's directory before the file. */
+    private static String[] withOthers(String[] args) throws IOException {
+        Path file = Path.of(args[args.length - 1]).toAbsolutePath().normalize();
+        List<String> all = new ArrayList<>(Arrays.asList(args));
+        try (Stream<Path> walk = Files.walk(Path.of(""))) {
+            all.addAll(args.length - 1, walk.filter(f -> f.toString().endsWith(".java") && !f.toAbsolutePath().equals(file)).map(f -> "./" + f).sorted().toList());
+        }
+        return all.toArray(String[]::new);
+    }
+
     /**
-     * Is the class named like the file, with a main if several are named so, else one whose constants show a method main(String[]); null
-     * if there is none. Classes of packages come behind others.
+     * Is the class named like the file, if it has a main, its own or that of one that it extends; else one whose constants show a method
+     * main(String[]); null if there is none. Classes of packages come behind others.
      */
     static String mainClass(String name) throws IOException {
-        if (!Files.isDirectory(CLASSES)) {
-            return null;
-        }
-        List<Path> files;
-        try (Stream<Path> walk = Files.walk(CLASSES)) {
-            files = walk.filter(f -> f.toString().endsWith(".class")).sorted(Comparator.comparing(Path::getNameCount).thenComparing(CompileJava::className)).toList();
-        }
-        Path named = null, other = null;
-        for (Path file : files) {
+        Path inheriting = null, other = null;
+        for (Path file : classes()) {
             byte[] bytes = Files.readAllBytes(file);
             if (file.getFileName().toString().equals(name + ".class")) {
                 if (contains(bytes, MAIN)) {
                     return className(file);
                 }
-                named = named == null ? file : named;
+                inheriting = inheriting == null && inheritsMain(bytes) ? file : inheriting;
             } else if (other == null && contains(bytes, MAIN) && contains(bytes, OF_STRINGS)) {
                 other = file;
             }
         }
-        Path main = named == null ? other : named;
+        Path main = inheriting == null ? other : inheriting;
         return main == null ? null : className(main);
+    }
+
+    /** Is the first class of that name, with a main or without one, of which java says so; null if there is none. */
+    private static String named(String name) throws IOException {
+        return classes().stream().filter(f -> f.getFileName().toString().equals(name + ".class")).map(CompileJava::className).findFirst().orElse(null);
+    }
+
+    private static List<Path> classes() throws IOException {
+        if (!Files.isDirectory(CLASSES)) {
+            return List.of();
+        }
+        try (Stream<Path> walk = Files.walk(CLASSES)) {
+            return walk.filter(f -> f.toString().endsWith(".class")).sorted(Comparator.comparing(Path::getNameCount).thenComparing(CompileJava::className)).toList();
+        }
+    }
+
+    /** Reports whether a class extends one of the program that has a main. */
+    private static boolean inheritsMain(byte[] bytes) throws IOException {
+        var parent = ClassFile.of().parse(bytes).superclass();
+        Path file = CLASSES.resolve(parent.map(c -> c.asInternalName()).orElse("") + ".class");
+        if (!Files.exists(file)) {
+            return false;
+        }
+        byte[] its = Files.readAllBytes(file);
+        return contains(its, MAIN) || inheritsMain(its);
     }
 
     private static byte[] constant(String text) {

@@ -366,13 +366,21 @@ def _area(axes, filled):
 
 def _mesh(mesh):
     places, values = mesh.get_coordinates(), mesh.get_array()
+    shaded = values.size == places.shape[0] * places.shape[1]  # "gouraud": values are at the places, and fade into each other
     if values.ndim == 1:
-        values = values.reshape(places.shape[0] - 1, places.shape[1] - 1)
+        values = values.reshape(places.shape[:2] if shaded else (places.shape[0] - 1, places.shape[1] - 1))
     x, y = places[0, :, 0], places[:, 0, 1]
     if values.ndim != 2 or not (np.array_equal(places[:, :, 0], np.broadcast_to(x, places.shape[:2])) and np.array_equal(places[:, :, 1].T, np.broadcast_to(y, places.shape[1::-1]))):
         yield _unknown(mesh)  # its cells are no rectangles
         return
+    if shaded:
+        x, y = _between(x), _between(y)
     yield _heatmap(mesh, x, y, values)
+
+
+def _between(places):
+    """Edges midway between places, and at both ends."""
+    return np.concatenate([places[:1], (places[:-1] + places[1:]) / 2, places[-1:]])
 
 
 def _heatmap(artist, x, y, values):
@@ -397,7 +405,8 @@ def _boxes(axes, stats, parts):
     names = {"min": "whislo", "first_quartile": "q1", "median": "med", "third_quartile": "q3", "max": "whishi"}
     if parts["means"]:
         names["mean"] = "mean"
-    lying = all(len(set(line.get_xdata(orig=False))) == 1 for line in parts["medians"])
+    # The median of no values is NaN, which is not below itself.
+    lying = not any(min(x) < max(x) for x in (line.get_xdata(orig=False) for line in parts["medians"]))
     axis = axes.yaxis if lying else axes.xaxis
     ticks = {float(place): label.get_text() for place, label in zip(axis.get_majorticklocs(), axis.get_ticklabels())}
     boxes = []

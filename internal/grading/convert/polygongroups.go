@@ -61,6 +61,16 @@ func (p *problem) polygonGroups(set *polygonTestset) error {
 		}
 		return nil
 	}
+	sample := 0
+	for _, t := range set.Tests {
+		if t.Sample != "true" {
+			continue
+		}
+		if g := described[t.Group]; g != nil && g.Policy == eachTest {
+			p.samples[sample].checker = []string{atAll}
+		}
+		sample++
+	}
 	made := map[string][]int{} // of each group of Polygon, those of the package
 	for i, t := range set.Tests {
 		if t.Group == "" {

@@ -45,10 +45,12 @@ func twoPrograms(interactor, checker data) map[string]data {
 	}
 }
 
-// What a checker of testlib may say of an output: right or wrong, or that it gives a part of the points, too.
+// What a checker of testlib may say of an output: right or wrong, or that it gives a part of the points, too; or a part that is as
+// good as right, as a sample gives no points.
 const (
 	wholly = "whole"
 	partly = "part"
+	atAll  = "some"
 )
 
 // How testlibWrapper calls a program that is no checker.
@@ -89,6 +91,11 @@ func (p *problem) wrap(files map[string]data, mode string, how ...string) error 
 	}
 	files[testlibProgram] = data{made: testlibWrapper}
 	p.validator, p.checker = files, append([]string{mode}, how...)
+	for i, t := range p.samples {
+		if t.checker != nil {
+			p.samples[i].checker = slices.Concat(t.checker, how)
+		}
+	}
 	for i, g := range p.groups {
 		if g.checker != nil {
 			p.groups[i].checker = slices.Concat(g.checker, how)

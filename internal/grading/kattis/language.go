@@ -80,17 +80,37 @@ func RuntimesFor(code string) []string {
 	return []string{code}
 }
 
-// compilers are those of languages whose sources, of one program, are compiled together.
-var compilers = map[string]string{"c": "gcc", "cpp": "g++"}
+// compilers are commands of languages whose sources, of one program, are compiled together; %s stands for the sources.
+var compilers = map[string]job.Commands{
+	"c":      {Compile: "gcc -O2 -o /tmp/main %s -lm", Run: `/tmp/main "$@"`},
+	"cpp":    {Compile: "g++ -O2 -o /tmp/main %s -lm", Run: `/tmp/main "$@"`},
+	"csharp": {Compile: "mcs -nologo -debug -r:System.Core,System.Numerics,Microsoft.CSharp -out:/tmp/main.exe %s", Run: `mono --debug /tmp/main.exe "$@"`},
+	"d":      {Compile: "gdc -O2 -g -o /tmp/main %s", Run: `/tmp/main "$@"`},
+	"go":     {Compile: "go build -o /tmp/main %s", Run: `/tmp/main "$@"`},
+}
+
+// compiled are the commands of compilers for sources, as a shell reads them; nil if there are none.
+func compiled(code, sources string) *job.Commands {
+	c, ok := compilers[code]
+	if !ok {
+		return nil
+	}
+	c.Compile = strings.Replace(c.Compile, "%s", sources, 1)
+	return &c
+}
 
 // together returns commands for a program of several sources that are compiled together; nil for one that
 // its runtime's own commands do for. Names of files are as the format has them: nothing in them means anything to a shell.
 func together(code string, files []string) *job.Commands {
 	sources := sourcesOf(code, files)
-	if compilers[code] == "" || len(sources) < 2 {
+	if code == "go" { // a package is a folder, and finds those that it imports
+		dir := path.Dir(entrypointOf(code, files))
+		sources = slices.DeleteFunc(sources, func(name string) bool { return path.Dir(name) != dir || strings.HasSuffix(name, "_test.go") })
+	}
+	if len(sources) < 2 {
 		return nil
 	}
-	return &job.Commands{Compile: compilers[code] + " -O2 -o /tmp/main " + strings.Join(sources, " ") + " -lm", Run: `/tmp/main "$@"`}
+	return compiled(code, strings.Join(sources, " "))
 }
 
 // sourcesOf returns those of files that are written in a language, by name.

@@ -89,8 +89,8 @@ int main(void) {}
 	}
 }
 
-// TestTogether: sources in C and C++ are compiled together, those of include/ too; headers and those in other languages
-// are not, nor are those of languages whose compiler finds them by itself.
+// TestTogether: sources in a language whose compiler doesn't find them by itself are compiled together, those of include/ too;
+// headers and those in other languages are not.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -105,6 +105,11 @@ func TestTogether(t *testing.T) {
 		{"several endings and folders", "", "cpp", []string{"b.cc", "lib/a.cpp", "c.c"}, "g++ -O2 -o /tmp/main b.cc lib/a.cpp -lm"},
 		{"Java", "-- include/java/Main.java --\n", "java", []string{"A.java"}, ""},
 		{"data with a name that no package has", "", "c", []string{"a.c", "b.c", "my data.csv"}, "gcc -O2 -o /tmp/main a.c b.c -lm"},
+		{"Java's main elsewhere, which its runtime finds", "", "java", []string{"Helper.java", "Solution.java"}, ""},
+		{"Go", "", "go", []string{"util.go", "main.go", "main_test.go", "lib/lib.go"}, "go build -o /tmp/main main.go util.go"},
+		{"Go with a package", "", "go", []string{"main.go", "lib/lib.go"}, ""},
+		{"C#", "", "csharp", []string{"Main.cs", "Helper.cs"}, "mcs -nologo -debug -r:System.Core,System.Numerics,Microsoft.CSharp -out:/tmp/main.exe Helper.cs Main.cs"},
+		{"D and its grader", "-- include/d/grader.d --\n", "d", []string{"f.d"}, "gdc -O2 -g -o /tmp/main f.d grader.d"},
 		{"a name that no package has", "", "c", []string{"it's.c"}, ""},
 	} {
 		p, err := Read(pack(smallest + tt.include))

@@ -51,8 +51,10 @@ func (p *Problem) include(language string) job.Include {
 	files := p.Includes[language]
 	include := job.Include{Files: files}
 	names := namesOf(files)
-	if len(sourcesOf(language, names)) > 0 && compilers[language] != "" {
+	if len(sourcesOf(language, names)) > 0 {
 		include.Commands = allTogether(language)
+	}
+	if include.Commands != nil {
 		return include
 	}
 	if main := mainOf(language, names); main != "" {
@@ -95,7 +97,8 @@ func (e Expectation) accepts() bool {
 	return slices.Contains(e.Whole, job.Accepted) || e.Whole == nil && e.Required == nil && slices.Contains(e.Permitted, job.Accepted)
 }
 
-// allTogether are commands that compile all sources of a language, whatever a submission calls its own.
+// allTogether are commands that compile all sources of a language, whatever a submission calls its own; nil for a language whose
+// runtime's own commands do.
 func allTogether(code string) *job.Commands {
 	var patterns []string
 	for _, l := range languages {
@@ -105,8 +108,12 @@ func allTogether(code string) *job.Commands {
 			}
 		}
 	}
-	return &job.Commands{
-		Compile: "shopt -s globstar nullglob; " + compilers[code] + " -O2 -o /tmp/main " + strings.Join(patterns, " ") + " -lm",
-		Run:     `/tmp/main "$@"`,
+	if code == "go" { // a package is a folder
+		patterns = []string{"./*.go"}
 	}
+	commands := compiled(code, strings.Join(patterns, " "))
+	if commands != nil {
+		commands.Compile = "shopt -s globstar nullglob; " + commands.Compile
+	}
+	return commands
 }

@@ -17,10 +17,11 @@ func TestStored(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
-		"problem.yaml":     "problem_format_version: 2025-09\nname: Double\ntype: pass-fail\nlanguages: [python3, c, cobol, cpp]\n",
+		"problem.yaml":     "problem_format_version: 2025-09\nname: Double\ntype: pass-fail\nlanguages: [python3, c, cobol, cpp, go]\n",
 		"data/secret/1.in": "1\n", "data/secret/1.ans": "2\n",
 		"include/python3/main.py":                  "from solution import double\n",
 		"include/c/grader.c":                       "int main(void) {}\n",
+		"include/go/grader.go":                     "package main\n",
 		"include/cpp/grader.h":                     "long twice(long);\n",
 		"include/default/README":                   "read me",
 		"submissions/accepted/python/solution.py":  "def double(n): return 2 * n\n",
@@ -35,7 +36,7 @@ func TestStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtimeOf := func(language string) (string, error) {
-		if names := map[string]string{"python3": "python", "c": "c", "cpp": "cpp"}; names[language] != "" {
+		if names := map[string]string{"python3": "python", "c": "c", "cpp": "cpp", "go": "go"}; names[language] != "" {
 			return names[language], nil
 		}
 		return "", errors.New("no runtime for " + language)
@@ -45,12 +46,13 @@ func TestStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(got.Runtimes)
-	if diff := cmp.Diff([]string{"c", "cpp", "python"}, got.Runtimes); diff != "" {
+	if diff := cmp.Diff([]string{"c", "cpp", "go", "python"}, got.Runtimes); diff != "" {
 		t.Error(diff)
 	}
 	want := map[string]job.Include{
 		"python":           {Files: []job.File{{Name: "main.py", Content: "from solution import double\n"}}, SourceName: "solution.py", Entrypoint: "main.py"},
 		"c":                {Files: []job.File{{Name: "grader.c", Content: "int main(void) {}\n"}}, Commands: &job.Commands{Compile: "shopt -s globstar nullglob; gcc -O2 -o /tmp/main ./**/*.c -lm", Run: `/tmp/main "$@"`}},
+		"go":               {Files: []job.File{{Name: "grader.go", Content: "package main\n"}}, Commands: &job.Commands{Compile: "shopt -s globstar nullglob; go build -o /tmp/main ./*.go", Run: `/tmp/main "$@"`}},
 		"cpp":              {Files: []job.File{{Name: "grader.h", Content: "long twice(long);\n"}}},
 		job.DefaultInclude: {Files: []job.File{{Name: "README", Content: "read me"}}},
 	}

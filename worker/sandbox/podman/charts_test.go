@@ -74,6 +74,16 @@ var drawings = map[string]drawn{
 		"plt.boxplot([[1, 2, 3]], orientation='horizontal', patch_artist=True, showmeans=True)", "box",
 		`[{"type":"box","label":"","orientation":"horizontal","boxes":[{"label":"1","position":1,"min":1,"first_quartile":1.5,"median":2,"third_quartile":2.5,"max":3,"mean":2,"outliers":[]}]}]`, nil,
 	},
+	"boxh of nothing": {
+		"plt.boxplot([[1, 2, 3], []], orientation='horizontal')", "box",
+		`[{"type":"box","label":"","orientation":"horizontal","boxes":[{"label":"1","position":1,"min":1,"first_quartile":1.5,"median":2,"third_quartile":2.5,"max":3,"outliers":[]},` +
+			`{"label":"2","position":2,"min":null,"first_quartile":null,"median":null,"third_quartile":null,"max":null,"outliers":[]}]}]`, nil,
+	},
+	"box of nothing": {
+		"plt.boxplot([[], [1, 2, 3]])", "box",
+		`[{"type":"box","label":"","boxes":[{"label":"1","position":1,"min":null,"first_quartile":null,"median":null,"third_quartile":null,"max":null,"outliers":[]},` +
+			`{"label":"2","position":2,"min":1,"first_quartile":1.5,"median":2,"third_quartile":2.5,"max":3,"outliers":[]}]}]`, nil,
+	},
 	"area": {
 		"plt.fill_between([1, 2, 3, 4, 5], [1, 4, 9, 3, 3], [0, 1, 2, 0, 1], where=[1, 1, 0, 1, 1])", "area",
 		`[{"type":"area","label":"","x":[1,2,null,4,5],"y":[1,4,null,3,3],"base":[0,1,null,0,1]}]`, nil,
@@ -91,7 +101,11 @@ var drawings = map[string]drawn{
 		`[{"type":"heatmap","label":"","x_edges":[-0.5,0.5,1.5],"y_edges":[-0.5,0.5,1.5,2.5],"z":[[1,2],[3,4],[5,null]]}]`,
 		func(c job.Chart) bool { return c.Y.Range[0].(float64) > c.Y.Range[1].(float64) },
 	},
-	"mesh":     {"plt.pcolormesh([0, 1, 2], [0, 1, 4], [[1, 2], [3, 4]])", "heatmap", `[{"type":"heatmap","label":"","x_edges":[0,1,2],"y_edges":[0,1,4],"z":[[1,2],[3,4]]}]`, nil},
+	"mesh": {"plt.pcolormesh([0, 1, 2], [0, 1, 4], [[1, 2], [3, 4]])", "heatmap", `[{"type":"heatmap","label":"","x_edges":[0,1,2],"y_edges":[0,1,4],"z":[[1,2],[3,4]]}]`, nil},
+	"shaded": {
+		"plt.pcolormesh([0, 1, 3], [0, 2], [[1, 2, 3], [4, 5, 6]], shading='gouraud')", "heatmap",
+		`[{"type":"heatmap","label":"","x_edges":[0,0.5,2,3],"y_edges":[0,1,2],"z":[[1,2,3],[4,5,6]]}]`, nil,
+	},
 	"stem":     {"plt.stem([1, 2], [3, 4])", "stem", `[{"type":"stem","label":"","x":[1,2],"y":[3,4]}]`, nil},
 	"lines":    {"plt.hlines([1, 2], 0, [5, 6])", "line", `[{"type":"line","label":"","x":[0,5,null,0,6],"y":[1,1,null,2,2]}]`, nil},
 	"no lines": {"plt.vlines([], 0, 1)", "empty", "null", nil},

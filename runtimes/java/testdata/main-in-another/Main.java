@@ -1,0 +1,5 @@
+class Main {
+    static String name() {
+        return "Solution";
+    }
+}

@@ -1,0 +1,5 @@
+class Solution {
+    public static void main(String[] args) {
+        System.out.println("main is in " + Main.name());
+    }
+}
