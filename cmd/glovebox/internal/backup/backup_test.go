@@ -272,7 +272,7 @@ func TestJoined(t *testing.T) {
 // slowly passes on what is sent to a server, so many bytes a second, and what it answers, and returns where.
 func slowly(t *testing.T, server string, rate int) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func slowly(t *testing.T, server string, rate int) (addr string) {
 			if err != nil {
 				return
 			}
-			behind, err := net.Dial("tcp", server)
+			behind, err := new(net.Dialer).DialContext(t.Context(), "tcp", server)
 			if err != nil {
 				t.Error(err)
 				client.Close()
