@@ -233,7 +233,7 @@ func TestS3(t *testing.T) {
 	if strings.Contains(scrape(t, r), "glovebox_s3_errors_total{") {
 		t.Errorf("answers are counted as errors:\n%s", scrape(t, r))
 	}
-	wants(t, r, `glovebox_s3_request_seconds_count{operation="PutObject"} 1`, `glovebox_s3_request_seconds_count{operation="GetObject"} 1`)
+	wants(t, r, `glovebox_s3_request_seconds_count{operation="PutObject"} 2`, `glovebox_s3_request_seconds_count{operation="GetObject"} 1`)
 
 	c.SecretKey = "another"
 	if _, err := open().GetBytes(t.Context(), "none", 1); err == nil {
