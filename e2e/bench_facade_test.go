@@ -48,8 +48,8 @@ func (b *bench) facades() {
 	most, rounds := b.scaled(240*time.Second), b.times(60)
 	b.says("façades", most)
 	s := b.table.section("Façades: one request at a time", "façade", "n", "p50 of the difference, ms", "p50 ms", "p50 ms of the same by the API")
-	s.notef("A request that waits for its job's end, by the façade and by the API in turns. A difference is the mean of two turns, of which each began one: whoever is second often takes longer, " +
-		"so the middle of single turns would lie anywhere between those two.")
+	s.notef("A request that waits for its job's end, by the façade and by the API in turns. The second of a turn often takes longer, " +
+		"so a difference is the mean of two turns: the façade is first in one, and the API in the other.")
 	session := b.session()
 	defer b.end(session)
 	http, deadline := b.warm.http, time.Now().Add(most)

@@ -35,8 +35,8 @@ programs read them: JPlag, MOSS, Dolos. Nothing is compared, and nothing leaves 
   DIR/info.csv              all files, with their authors' full names, for Dolos
 
 Sources are text in UTF-8 without NULs, with \n at the ends of lines and no blanks before them.
-Files that are no text, of which a warning tells, those that the problem gives, and those whose
-names begin with a dot are left out.`,
+Left out are files that are no text (a warning names them), files that the problem gives, and
+files whose names begin with a dot.`,
 		Example: `  glovebox problem sources --problem sum compared class/*
   jplag -l python3 -bc compared/base compared/submissions
   moss -l python -d compared/submissions/*/*.py

@@ -100,7 +100,8 @@ func compiled(code, sources string) *job.Commands {
 }
 
 // together returns commands for a program of several sources that are compiled together; nil for one that
-// its runtime's own commands do for. Names of files are as the format has them: nothing in them means anything to a shell.
+// its runtime's own commands do for. A shell reads the sources' names: the format bounds those of
+// a package, and assemble checks those of a submission.
 func together(code string, files []string) *job.Commands {
 	sources := sourcesOf(code, files)
 	if code == "go" { // a package is a folder, and finds those that it imports

@@ -196,7 +196,7 @@ func (r *report) redisVersion(version, where string) {
 		r.ok("redis", version+" "+where)
 		return
 	}
-	r.warning("redis", version+" "+where+": without all fixes that are known, of which that for CVE-2026-81934 is the last", "7.2.16, 7.4.11, 8.2.9, 8.4.6, 8.6.6, 8.8.2, 8.10.1 or later, or the distribution's patched build")
+	r.warning("redis", version+" "+where+": it lacks known fixes, the last of them for CVE-2026-81934", "7.2.16, 7.4.11, 8.2.9, 8.4.6, 8.6.6, 8.8.2, 8.10.1 or later, or the distribution's patched build")
 }
 
 func (r *report) valkeyVersion(version, where string) {
@@ -204,5 +204,5 @@ func (r *report) valkeyVersion(version, where string) {
 		r.ok("redis", "Valkey "+version+" "+where)
 		return
 	}
-	r.warning("redis", "Valkey "+version+" "+where+": without all fixes that are known, of which that for CVE-2026-56684 is the last", "7.2.14, 8.0.10, 8.1.9, 9.0.5, 9.1.1 or later, or the distribution's patched build")
+	r.warning("redis", "Valkey "+version+" "+where+": it lacks known fixes, the last of them for CVE-2026-56684", "7.2.14, 8.0.10, 8.1.9, 9.0.5, 9.1.1 or later, or the distribution's patched build")
 }
