@@ -37,7 +37,7 @@ func oneOfEach(t *testing.T, concurrency int64) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := strings.Fields(podmanSays(t, "", "images", "--format", "{{.Repository}}:{{.Tag}}"))
+	built := strings.Fields(podmanSays(t, "", "images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}"))
 	waits := idle * int64(kinds(t))
 	var largest, snapshots int64
 	for _, r := range set.List() {

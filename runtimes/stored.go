@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Stored is an image in Podman's store.
@@ -50,9 +51,20 @@ type listed struct {
 	History       []string // names that it has had
 }
 
-// listImages lists those in a Podman's store that the filters let through.
+// listImages lists those in a Podman's store that the filters let through. Podman fails where it comes to an image that a build has
+// not finished, which takes a moment: it is asked again then.
 func listImages(ctx context.Context, podman []string, filters ...string) (images []listed, err error) {
-	out, err := run(commandOf(ctx, podman, append([]string{"images", "--format", "json"}, filters...)...))
+	var out string
+	for range 5 {
+		out, err = run(commandOf(ctx, podman, append([]string{"images", "--format", "json"}, filters...)...))
+		if err == nil || !exitedWith(err, 125) { // its own failure, podman-run(1)
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &images)
 	}

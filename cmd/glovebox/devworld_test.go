@@ -58,7 +58,7 @@ func requireDev(t *testing.T) {
 	t.Helper()
 	gbtest.Require(t, "redis")
 	gbtest.Require(t, "s3")
-	out, err := exec.CommandContext(t.Context(), podmanScript, "images", "--format", "{{.Repository}}").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), podmanScript, "images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}").CombinedOutput()
 	switch {
 	case err != nil:
 		gbtest.Missing(t, "podman", fmt.Sprintf("podman: %v: %s", err, out))
