@@ -48,7 +48,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	helper := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestKilledHelper$")
-	helper.Env = append(os.Environ(), "GLOVEBOX_TEST_CACHE="+dir)
+	helper.Env = append(os.Environ(), "GLOVEBOX_TEST_CACHE="+dir, "TMPDIR="+t.TempDir())
 	if err := helper.Start(); err != nil {
 		t.Fatal(err)
 	}
