@@ -326,7 +326,7 @@ default_token() {
 
 # offered says whether a worker offers a runtime. Without a token that is not to be seen: the api's word does.
 offered() {
-    [ -z "$1" ] || [ -n "$(GLOVEBOX_URL=$api GLOVEBOX_TOKEN=$1 glovebox runtimes list 2>/dev/null | tail -n +2)" ]
+    [ -z "$1" ] || [ -n "$(GLOVEBOX_URL=$api GLOVEBOX_TOKEN=$1 GLOVEBOX_TOKEN_FILE='' glovebox runtimes list 2>/dev/null | tail -n +2)" ]
 }
 
 await_ready() {

@@ -153,7 +153,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestInstallWithAnotherToken: an upgrade doesn't wait in vain where an operator has changed the token in the api's settings, or taken it out.
+// TestInstallWithAnotherToken: an upgrade doesn't wait in vain where an operator has changed the token in the api's settings, or taken it out, and
+// has a token of their own in the environment: glovebox refuses two.
 func TestInstallWithAnotherToken(t *testing.T) {
 	t.Parallel()
 	m := fresh(t)
@@ -162,8 +163,8 @@ func TestInstallWithAnotherToken(t *testing.T) {
 	token := regexp.MustCompile(`(?m)^GLOVEBOX_TOKEN=.*$`)
 	for _, want := range []string{"another", "'quoted'", ""} {
 		m.write("etc/glovebox/api.env", token.ReplaceAllString(first, "GLOVEBOX_TOKEN="+want))
-		m.write("tree/pack/bin/glovebox", strings.ReplaceAll(program, "runtimes) printf", `runtimes) [ "$GLOVEBOX_TOKEN" = "`+strings.Trim(want, "'")+`" ] && printf`))
-		out := m.run("bash", "-c", "cp -r infra pack/ && GLOVEBOX_READY_SECONDS=5 exec pack/infra/install.sh --bucket jobs --region eu-central-1")
+		m.write("tree/pack/bin/glovebox", strings.ReplaceAll(program, "runtimes) printf", `runtimes) [ "$GLOVEBOX_TOKEN$GLOVEBOX_TOKEN_FILE" = "`+strings.Trim(want, "'")+`" ] && printf`))
+		out := m.run("bash", "-c", "cp -r infra pack/ && GLOVEBOX_TOKEN_FILE=/etc/glovebox/secrets/token GLOVEBOX_READY_SECONDS=5 exec pack/infra/install.sh --bucket jobs --region eu-central-1")
 		if !strings.Contains(out, "another token than") || strings.Contains(out, "Try, as root") {
 			t.Errorf("with the token %q: got\n%s", want, out)
 		}
