@@ -119,6 +119,16 @@ func TestPackageUpgrade(t *testing.T) {
 		}
 	}
 
+	m.stub("systemctl", `case "$*" in *is-active*) echo deactivating; exit 3 ;; *is-enabled*) exit 1 ;; esac`)
+	m.run("./prerm", "upgrade", "0.2.0-1")
+	if !strings.Contains(m.asked(), "systemctl stop glovebox-worker.service") {
+		t.Errorf("it doesn't wait for the end of a worker that is being disabled:\n%s", m.asked())
+	}
+	m.run("./postinst", "configure", "0.1.0-1")
+	if strings.Contains(m.asked(), "start glovebox-worker") {
+		t.Errorf("it starts a worker that was being disabled:\n%s", m.asked())
+	}
+
 	m.stub("systemctl", `case "$*" in *is-active*) echo inactive; exit 3 ;; esac`)
 	m.run("./prerm", "upgrade", "0.2.0-1")
 	m.run("./postinst", "configure", "0.1.0-1")

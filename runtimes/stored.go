@@ -55,9 +55,9 @@ type listed struct {
 // not finished, which takes a moment: it is asked again then.
 func listImages(ctx context.Context, podman []string, filters ...string) (images []listed, err error) {
 	var out string
-	for range 5 {
+	for tries := 4; ; tries-- {
 		out, err = run(commandOf(ctx, podman, append([]string{"images", "--format", "json"}, filters...)...))
-		if err == nil || !exitedWith(err, 125) { // its own failure, podman-run(1)
+		if err == nil || !exitedWith(err, 125) || tries == 1 { // its own failure, podman-run(1)
 			break
 		}
 		select {

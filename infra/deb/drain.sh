@@ -4,8 +4,12 @@
 # shellcheck shell=sh
 drain_worker() {
     [ -d /run/systemd/system ] || return 0
-    case $(systemctl is-active glovebox-worker.service) in inactive | failed) return 0 ;; esac
-    touch /run/glovebox-worker-drained
+    state=$(systemctl is-active glovebox-worker.service) || true
+    case $state in inactive | failed) return 0 ;; esac
+    # One that is being stopped and isn't enabled is to stay away.
+    if [ "$state" != deactivating ] || systemctl --quiet is-enabled glovebox-worker.service; then
+        touch /run/glovebox-worker-drained
+    fi
     systemctl stop glovebox-worker.service glovebox-podman.socket glovebox-podman.service
 }
 

@@ -22,13 +22,13 @@ func NewHTTP(r prometheus.Registerer) *HTTP {
 }
 
 // Observe is for api.Config.Observe. route is the pattern that matched, or "". A status that a tenant's job
-// made, 0, is code "job": a job's failure is no fault of the API's, and no job names a label.
+// made, -1, is code "job": a job's failure is no fault of the API's, and no job names a label.
 func (m *HTTP) Observe(route string, status int, took time.Duration) {
 	if route == "" {
 		route = "none"
 	}
 	code := "job"
-	if status != 0 {
+	if status >= 0 {
 		code = strconv.Itoa(status)
 	}
 	m.seconds.WithLabelValues(route, code).Observe(took.Seconds())

@@ -61,7 +61,7 @@ type Config struct {
 	// for. Defaults to none: then a request comes from its peer.
 	TrustedProxies []netip.Prefix
 	// Observe, if set, is told of each request that was answered: the pattern that
-	// matched it, "" if none did, the status, 0 where a tenant's job made it, and how long it took.
+	// matched it, "" if none did, the status, -1 where a tenant's job made it, 0 where nothing was sent, and how long it took.
 	Observe func(route string, status int, took time.Duration)
 	// Tracer makes spans of requests that may change something. Defaults to none.
 	Tracer *tracing.Tracer

@@ -26,7 +26,7 @@ func (a *API) writeResult(w http.ResponseWriter, r *http.Request, d direct.Deliv
 	client := a.answering(ctx, tenant)
 	w.Header().Set(jobIDHeader, d.JobID)
 	ended, err := a.wait(ctx, client, d.JobID, a.answerWait(r, d.Hook))
-	requestOf(ctx).byJob = err == nil
+	requestOf(ctx).byJob = err == nil && (!ended.Ended() || ended.Result.Status != job.InternalError)
 	switch {
 	case ctx.Err() != nil: // nobody is there to be answered
 	case errors.Is(err, job.ErrNotFound): // purged: the delivery is known still, and 2xx ends its retries

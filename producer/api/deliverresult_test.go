@@ -164,7 +164,7 @@ func TestHookAnswersFailure(t *testing.T) {
 	}
 }
 
-// TestHookAnswersObserved: what a job makes of its hook's answer is neither a fault of the API's nor a label that the job chose.
+// TestHookAnswersObserved: what a job makes of its hook's answer is neither a fault of the API's nor a label that the job chose; that Glovebox failed is its fault.
 func TestHookAnswersObserved(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -180,10 +180,13 @@ func TestHookAnswersObserved(t *testing.T) {
 	})
 	w.Runtimes(t)
 	made := w.hook(t, resultHook+"60")
-	for delivery, reply := range map[string]string{"fails": `{}`, "teapot": `{"status":418}`, "unknown": `{"status":599}`} {
+	for delivery, reply := range map[string]string{"fails": `{}`, "teapot": `{"status":418}`, "unknown": `{"status":599}`, "is lost": `{}`} {
 		answered(t, w, made, delivery, map[string]string{"response.json": reply}, func(r *job.Result) {
-			if delivery == "fails" {
+			switch delivery {
+			case "fails":
 				r.Status = job.Failed
+			case "is lost":
+				r.Status = job.InternalError
 			}
 		})
 	}
@@ -191,7 +194,7 @@ func TestHookAnswersObserved(t *testing.T) {
 		t.Errorf("a wrong secret: got %d %s", a.status, a.body)
 	}
 	w.srv.Close() // every request has ended
-	if want := map[int]int{0: 3, http.StatusUnauthorized: 1}; !maps.Equal(seen, want) {
+	if want := map[int]int{-1: 3, http.StatusUnauthorized: 1, http.StatusInternalServerError: 1}; !maps.Equal(seen, want) {
 		t.Errorf("got %v, want %v", seen, want)
 	}
 }

@@ -98,7 +98,7 @@ func (a *API) record(next http.Handler) http.Handler {
 				}
 				status := seen.status
 				if requestOf(ctx).byJob {
-					status = 0
+					status = -1
 				}
 				a.observe(r.Pattern, status, answered)
 			}
