@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/attest"
@@ -25,7 +27,10 @@ const spoolBuffer = 32 << 10
 // and it is gone with its descriptor.
 type capture struct {
 	dir string
+	// cuts has the stream cut off where the disk is full. Else that is an error.
+	cuts bool
 
+	cut      bool          // it was: memory has all that is left
 	mask     *secrets.Mask // nil for a job without secrets
 	mu       sync.Mutex    // for the reader of from
 	half     []byte        // of a character, whose rest has not come
@@ -53,16 +58,30 @@ func (c *capture) end(cut bool) error {
 	if cut {
 		p = job.WholeCharacters(p)
 	}
-	return c.append(p)
+	if err := c.append(p); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.orCut(c.flush())
 }
 
 // append adds p as it is.
 func (c *capture) append(p []byte) error {
-	if len(p) == 0 {
+	if len(p) == 0 || c.cut {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	err := c.keep(p)
+	if err == nil || c.cuts && noRoom(err) {
+		c.head = append(c.head, p[:min(len(p), job.InlineOutput-len(c.head))]...)
+	}
+	return c.orCut(err)
+}
+
+// keep adds p to all but the head.
+func (c *capture) keep(p []byte) error {
 	if c.spool == nil && c.size+int64(len(p)) > job.InlineOutput {
 		if err := c.openSpool(); err != nil {
 			return err
@@ -73,12 +92,38 @@ func (c *capture) append(p []byte) error {
 			return fmt.Errorf("spool output: %w", err)
 		}
 	}
-	c.head = append(c.head, p[:min(len(p), job.InlineOutput-len(c.head))]...)
 	c.size += int64(len(p))
 	if c.sum == nil {
 		c.sum = sha256.New()
 	}
 	c.sum.Write(p)
+	return nil
+}
+
+// noRoom reports whether a disk is full.
+func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// orCut returns err, unless the stream is to be cut off for it: then the head is all of the stream, without a character that is halved.
+func (c *capture) orCut(err error) error {
+	if !c.cuts || !noRoom(err) {
+		return err
+	}
+	_ = c.close() // nothing of the file is used
+	c.spool, c.cut = nil, true
+	c.head = job.WholeCharacters(c.head)
+	c.size, c.sum = int64(len(c.head)), sha256.New()
+	c.sum.Write(c.head)
+	return nil
+}
+
+// flush puts all of the stream on the disk, if any of it is there.
+func (c *capture) flush() error {
+	if c.spool == nil {
+		return nil
+	}
+	if err := c.buffered.Flush(); err != nil {
+		return fmt.Errorf("spool output: %w", err)
+	}
 	return nil
 }
 
@@ -141,13 +186,16 @@ func (c *capture) from(offset, most int64) ([]byte, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if offset > c.size { // it was cut off since
+		return nil, nil
+	}
 	p := make([]byte, min(c.size-offset, most))
 	if c.spool == nil {
 		copy(p, c.head[offset:])
 		return p, nil
 	}
-	if err := c.buffered.Flush(); err != nil {
-		return nil, fmt.Errorf("spool output: %w", err)
+	if err := c.flush(); err != nil {
+		return nil, err
 	}
 	if _, err := c.spool.ReadAt(p, offset); err != nil {
 		return nil, fmt.Errorf("read spooled output: %w", err)
@@ -162,8 +210,8 @@ func (c *capture) all() (io.Reader, error) {
 	if c.spool == nil {
 		return strings.NewReader(string(c.head)), nil
 	}
-	if err := c.buffered.Flush(); err != nil {
-		return nil, fmt.Errorf("spool output: %w", err)
+	if err := c.flush(); err != nil {
+		return nil, err
 	}
 	if _, err := c.spool.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read spooled output: %w", err)

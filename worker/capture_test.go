@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -95,6 +96,64 @@ func TestCaptureCut(t *testing.T) {
 				t.Errorf("%q in pieces of %d: got %q, attested %+v, want %q", in, piece, k.head, got, want)
 			}
 		}
+	}
+}
+
+// TestCaptureFullDisk: of a stream that is to be cut where the disk is full, the head is left, wherever that shows.
+func TestCaptureFullDisk(t *testing.T) {
+	t.Parallel()
+	const most = job.InlineOutput
+	head := strings.Repeat("€", most/3)
+	for _, c := range []struct {
+		name    string
+		kib     int // of the disk
+		written int // bytes, before what the disk has no room for
+		last    int
+	}{
+		{"for the head", 4, 10, 2 * most},
+		{"for what follows", most>>10 + 16, most - 1, 2 * most},
+		{"later", 256, 200 << 10, 200 << 10},
+		{"at the end", most>>10 + 4, most, spoolBuffer - 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := capture{dir: fullDisk(t, c.kib), cuts: true}
+			text := []byte(strings.Repeat("€", (c.written+c.last)/3+1)[:c.written+c.last])
+			for _, p := range [][]byte{text[:c.written], text[c.written:]} {
+				if err := k.write(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(k.end(false), k.write([]byte("more"))); err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256([]byte(head))
+			if got := k.attestation(); !k.cut || !k.inline() || k.text() != head || got.Size != int64(len(head)) || got.SHA256 != hex.EncodeToString(sum[:]) {
+				t.Errorf("got %d bytes, cut off: %t, inline: %t, attested: %+v; want the %d of the head", len(k.text()), k.cut, k.inline(), got, len(head))
+			}
+			for offset, want := range map[int]int{0: len(head), len(head): 0, len(text): 0} { // the last has been read before
+				if p, err := k.from(int64(offset), 1<<20); err != nil || len(p) != want {
+					t.Errorf("from %d: got %d bytes, %v, want %d", offset, len(p), err, want)
+				}
+			}
+			all, err := k.all()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(all); err != nil || string(got) != head {
+				t.Errorf("got %d bytes back, %v, want %d", len(got), err, len(head))
+			}
+			if err := k.close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	k := capture{dir: fullDisk(t, 4)}
+	if err := k.write(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.write(bytes.Repeat([]byte("x"), 2*most)); !noRoom(err) {
+		t.Errorf("one that is not to be cut: got %v", err)
 	}
 }
 

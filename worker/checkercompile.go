@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -30,8 +32,14 @@ var (
 	unpackCommand = []string{"/bin/bash", "-c", `cd / && exec 3<work/` + compiledArchive + ` && rm work/` + compiledArchive + ` && exec tar -xpf - <&3`}
 )
 
-// run makes the checks that s gets, in a sandbox that has what the compile step made for an earlier job, if that is kept.
-func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (sandbox.Outcome, error) {
+// run makes the checks that s gets, in a sandbox that has what the compile step made for an earlier job, if that is kept. A panic counts as
+// an error of the job: otherwise it would end the worker, and the next one that has the job.
+func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (_ sandbox.Outcome, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("run checker: panic: %v\n%s", v, debug.Stack())
+		}
+	}()
 	program := c.program
 	program.Tests = s
 	if len(program.Compile) == 0 {

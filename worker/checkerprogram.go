@@ -242,20 +242,30 @@ func (c *checkerProgram) give(ctx context.Context, t toCheck, d *dialog) (*gradi
 
 // ruling waits for what the check that was given comes to.
 func (c *checkerProgram) ruling(ctx context.Context, more int) (grading.Ruling, error) {
-	o, err := c.sandbox.await(ctx)
-	if err != nil {
-		c.close()
-		return grading.Ruling{}, err
-	}
-	if o.end != nil {
-		c.close()
-		return c.ended(*o.end, true), nil
+	o, ended, err := c.outcome(ctx)
+	if err != nil || ended != nil {
+		return ruled(ended), err
 	}
 	r := c.rule(o, more)
 	if r.Verdict == job.JudgeError {
 		c.worker.compiled.doubt(c.key)
 	}
 	return r, nil
+}
+
+// outcome waits for the end of the check that was given. A ruling says that the sandbox has ended with it.
+func (c *checkerProgram) outcome(ctx context.Context) (checkOutcome, *grading.Ruling, error) {
+	o, err := c.sandbox.await(ctx)
+	if err != nil {
+		c.close()
+		return checkOutcome{}, nil, err
+	}
+	if o.end != nil {
+		c.close()
+		r := c.ended(*o.end, true)
+		return checkOutcome{}, &r, nil
+	}
+	return o, nil, nil
 }
 
 func ruled(r *grading.Ruling) grading.Ruling {

@@ -189,10 +189,10 @@ func (c *checkerProgram) hear(ctx context.Context, d *dialog, program job.Verdic
 	return grading.RuleDialog(program, interactor, first), nil
 }
 
-// abandon ends a dialog whose program has gone, or is to be run once more.
+// abandon ends a dialog whose program has gone, or is to be run once more. That the interactor fails then says nothing of it.
 func (c *checkerProgram) abandon(ctx context.Context, d *dialog) error {
 	d.toInteractor.kill()
-	_, err := c.ruling(ctx, 0)
+	_, _, err := c.outcome(ctx)
 	d.close()
 	return err
 }

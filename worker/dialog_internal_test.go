@@ -3,13 +3,17 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // TestLine: what one side says reaches the other once, in order, its end behind it; one that is killed hears what was said before.
@@ -101,6 +105,79 @@ func TestHalfClose(t *testing.T) {
 	rejected.interactorEnded(false)
 	if got := rejected.toProgram.take(); got != (job.Input{Signal: "SIGKILL"}) {
 		t.Errorf("a program that was rejected gets %+v", got)
+	}
+}
+
+// untilEnd is a sandbox of interactors that fail once they hear of an end, or are killed.
+type untilEnd struct{ Sandboxes }
+
+func (untilEnd) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sandbox.Outcome, error) {
+	for {
+		test, _, err := p.Tests.Next(ctx)
+		if err != nil {
+			return sandbox.Outcome{}, err
+		}
+		if _, err := test.Input.Next(ctx, 0); err != nil {
+			return sandbox.Outcome{}, err
+		}
+		if err := p.Tests.Ended(ctx, sandbox.TestOutcome{Status: job.Failed, ExitCode: 137, Signal: "SIGKILL"}); err != nil {
+			return sandbox.Outcome{}, err
+		}
+	}
+}
+
+// TestAbandon: an interactor that is ended as its program is run once more keeps what its compile step made, and its sandbox. One that fails by itself doesn't.
+func TestAbandon(t *testing.T) {
+	t.Parallel()
+	w := &Worker{Config: Config{Sandboxes: untilEnd{}, Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)}}
+	c := &checkerProgram{worker: w, kind: job.CheckKattis, key: compiledKey{1}, program: sandbox.Program{Compile: []string{"c++"}, Interactive: true}}
+	begun := 0
+	c.begin = func() *checkerSandbox { begun++; return c.start(t.Context()) }
+	defer c.close()
+	w.compiled.put(c.key, []byte("tar"))
+	kept := func() string {
+		tar, _ := w.compiled.get(c.key, false)
+		return string(tar)
+	}
+	talk := func() *dialog {
+		d, ruling, err := c.talk(t.Context(), toCheck{})
+		if err != nil || ruling != nil {
+			t.Fatalf("got %+v, %v, want a dialog", ruling, err)
+		}
+		return d
+	}
+	for range 2 {
+		if err := c.abandon(t.Context(), talk()); err != nil || kept() != "tar" || begun != 1 || c.lost > 0 {
+			t.Fatalf("got %v, %q is kept, %d sandboxes were begun, %d lost", err, kept(), begun, c.lost)
+		}
+	}
+	if r, err := c.hear(t.Context(), talk(), ""); err != nil || r.Verdict != job.JudgeError || kept() != "" {
+		t.Errorf("one that fails: got %+v, %v, %q is kept", r, err, kept())
+	}
+}
+
+// hostile is a sandbox of an interactor whose report nobody has thought of.
+type hostile struct{ Sandboxes }
+
+func (hostile) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sandbox.Outcome, error) {
+	_, _, _ = p.Tests.Next(ctx)
+	panic("index out of range")
+}
+
+// TestJudgingPanics: a panic while an interactor's end is judged is an error of the job, and the worker goes on.
+func TestJudgingPanics(t *testing.T) {
+	t.Parallel()
+	c := &checkerProgram{worker: &Worker{Config: Config{Sandboxes: hostile{}}}, kind: job.CheckKattis}
+	c.begin = func() *checkerSandbox { return c.start(t.Context()) }
+	d, ruling, err := c.talk(t.Context(), toCheck{})
+	if err != nil || ruling != nil {
+		t.Fatalf("got %+v, %v, want a dialog", ruling, err)
+	}
+	if _, err := c.hear(t.Context(), d, ""); err == nil || !strings.Contains(err.Error(), "panic: index out of range") {
+		t.Errorf("got %v, want the panic", err)
+	}
+	if got := d.toProgram.take(); got != (job.Input{Signal: "SIGKILL"}) {
+		t.Errorf("the program gets %+v, want its end", got)
 	}
 }
 

@@ -195,6 +195,7 @@ func (h *heldSession) Next(ctx context.Context) (t sandbox.Turn, ok bool, err er
 			return t, err == nil, err
 		case errors.As(err, &fork):
 			h.idleSince = time.Now() // somebody has asked for something
+			withdraw()
 			if h.beginFork(ctx, fork.ID) {
 				return sandbox.Turn{Fork: true, Interrupt: w.draining}, true, nil
 			}

@@ -121,14 +121,44 @@ func TestExecutionCanceledAsTaken(t *testing.T) {
 	}
 }
 
-// execute adds an execution to the session.
-func (h *heldSession) execute(t *testing.T) (id string) {
+// execute adds an execution to the session, which is given files.
+func (h *heldSession) execute(t *testing.T, files ...job.File) (id string) {
 	t.Helper()
 	id = job.NewID("default")
-	if err := h.worker.Records.AddTurn(t.Context(), h.record.ID, id, h.record.Settings.Spec(job.SessionExecution{Code: "1"}), record.NewTurn{}); err != nil {
+	if err := h.worker.Records.AddTurn(t.Context(), h.record.ID, id, h.record.Settings.Spec(job.SessionExecution{Code: "1", Files: files}), record.NewTurn{}); err != nil {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// TestForkedWithoutSlot: other sessions' executions have the slot of a session while it is written to the disk.
+func TestForkedWithoutSlot(t *testing.T) {
+	t.Parallel()
+	w, ctx := sessionWorker(t, 1024), t.Context()
+	w.withRecords(t)
+	w.sessions.turns = newTurnSlots(1)
+	h, j := w.taken(t)
+	_, err := w.Records.ClaimForkable(ctx, h.record.ID, w.ID)
+	if err == nil {
+		_, err = h.begin(j)
+	}
+	if err == nil {
+		err = h.Ended(ctx, sandbox.TurnOutcome{TestOutcome: sandbox.TestOutcome{Status: job.Succeeded}})
+	}
+	if err == nil {
+		_, err = w.Records.OpenFork(ctx, h.record, h.record.Settings, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, ok, err := h.Next(ctx)
+	if err != nil || !ok || !turn.Fork {
+		t.Fatalf("got %+v, %v, %v, want a fork", turn, ok, err)
+	}
+	defer h.endForking("the test is over")
+	if !w.sessions.turns.try("other") {
+		t.Error("it holds the slot")
+	}
 }
 
 // TestEndLostByRedis: what of an execution's end a Redis that crashed has lost is written again, before anything else of its session is executed.

@@ -60,6 +60,7 @@ func (h *heldSession) begin(j record.Record) (sandbox.Turn, error) {
 	in, beside, misplaced := h.place(j)
 	stopClock := h.watchClock(in, interrupt, sync.OnceFunc(func() { close(restarted) }))
 	out := newOutput(w, keys, j.Epoch, events, h.mask)
+	out.stdout.cuts, out.stderr.cuts = true, true
 	limits := h.limits
 	if own := j.Spec.Limits.WallMS; own > 0 {
 		limits.WallMS = min(limits.WallMS, own)
@@ -116,6 +117,10 @@ func (t *turn) finish(ctx context.Context, o sandbox.Outcome, state string, lost
 	defer cancel()
 	if err := t.out.end(o); err != nil {
 		return err
+	}
+	if out, errs := t.out.stdout.cut, t.out.stderr.cut; out || errs {
+		h.log.Warn("what an execution printed was cut off: there is no room to spool it", "job_id", t.job.ID, "stdout", out, "stderr", errs)
+		o.StdoutTruncated, o.StderrTruncated = o.StdoutTruncated || out, o.StderrTruncated || errs
 	}
 	result := w.result(t.job, h.runtime, o, t.out)
 	kept := map[string]bool{}

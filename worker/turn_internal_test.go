@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -89,11 +90,10 @@ func fullDisk(t *testing.T, kib int) string {
 	return path
 }
 
-// TestFullSpool: a file that the worker's disk has no room for is left out of the execution's result, and the session goes on. Zeros take no room.
-func TestFullSpool(t *testing.T) {
-	t.Parallel()
-	w, s3 := sessionWorker(t, 1024), gbtest.S3(t)
-	w.withRecords(t)
+// withBucket gives the worker a bucket.
+func (w *Worker) withBucket(t *testing.T) *artifacts.Store {
+	t.Helper()
+	s3 := gbtest.S3(t)
 	store, err := artifacts.Open(t.Context(), artifacts.Config{
 		Endpoint: s3.Endpoint, Region: s3.Region, Bucket: "glovebox", AccessKey: s3.AccessKey, SecretKey: s3.SecretKey, PathStyle: true,
 	})
@@ -104,7 +104,17 @@ func TestFullSpool(t *testing.T) {
 	if err := store.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.Objects, w.SpoolDir = store, fullDisk(t, 1024)
+	w.Objects = store
+	return store
+}
+
+// TestFullSpool: a file that the worker's disk has no room for is left out of the execution's result, and what it printed is cut off; the session goes on. Zeros take no room.
+func TestFullSpool(t *testing.T) {
+	t.Parallel()
+	w := sessionWorker(t, 1024)
+	w.withRecords(t)
+	store := w.withBucket(t)
+	w.SpoolDir = fullDisk(t, 1024)
 	h, j := w.taken(t)
 	begun, err := h.begin(j)
 	if err != nil {
@@ -120,6 +130,12 @@ func TestFullSpool(t *testing.T) {
 	for _, f := range files {
 		if err := begun.Sink.Artifact(t.Context(), f.name, int64(len(f.content)), bytes.NewReader(f.content)); err != nil {
 			t.Fatalf("%s: %v", f.name, err)
+		}
+	}
+	long := strings.Repeat("x", job.InlineOutput+1)
+	for _, out := range []error{begun.Sink.Stdout(bytes.Repeat([]byte("€"), 1<<20)), begun.Sink.Stdout([]byte("more")), begun.Sink.Stderr([]byte(long))} {
+		if out != nil {
+			t.Fatal(out)
 		}
 	}
 	o := sandbox.TurnOutcome{TestOutcome: sandbox.TestOutcome{Status: job.Succeeded}, Skipped: []job.Skipped{{Name: "fifo", Reason: "is no regular file"}}, SkippedTotal: 1}
@@ -141,6 +157,12 @@ func TestFullSpool(t *testing.T) {
 	if r.Status != job.Succeeded || len(r.ArtifactsSkipped) != 2 || r.ArtifactsSkippedTotal != 2 || r.ArtifactsSkipped[1].Name != "large" || !strings.Contains(r.ArtifactsSkipped[1].Reason, "disk is full") {
 		t.Errorf("got %s", b)
 	}
+	if want := strings.Repeat("€", job.InlineOutput/3); r.Stdout != want || !r.StdoutTruncated || r.StdoutURL != "" {
+		t.Errorf("got %d bytes of stdout, cut off: %t, at %q; want %d, cut off", len(r.Stdout), r.StdoutTruncated, r.StdoutURL, len(want))
+	}
+	if r.Stderr != long[:job.InlineOutput] || r.StderrTruncated || r.StderrURL != "stderr" {
+		t.Errorf("got %d bytes of stderr, cut off: %t, at %q; want all of it", len(r.Stderr), r.StderrTruncated, r.StderrURL)
+	}
 	var kept []string
 	for _, a := range r.Artifacts {
 		kept = append(kept, a.Name)
@@ -158,6 +180,47 @@ func TestFullSpool(t *testing.T) {
 		i := slices.IndexFunc(files, func(f file) bool { return f.name == a.Name })
 		if err != nil || !bytes.Equal(got, files[i].content) {
 			t.Errorf("%s: got %d bytes, %v, that are not the file's %d", a.Name, len(got), err, len(files[i].content))
+		}
+	}
+}
+
+// TestFullSpoolInput: an execution that is given a file which the worker's disk has no room for fails at once, and says why; the session goes on.
+func TestFullSpoolInput(t *testing.T) {
+	t.Parallel()
+	w, ctx := sessionWorker(t, 1024), t.Context()
+	w.withRecords(t)
+	store := w.withBucket(t)
+	w.sessions.turns, w.SpoolDir = newTurnSlots(1), fullDisk(t, 1024)
+	h, j := w.taken(t)
+	_, err := h.begin(j)
+	if err == nil {
+		err = h.Ended(ctx, sandbox.TurnOutcome{TestOutcome: sandbox.TestOutcome{Status: job.Succeeded}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given []string
+	for _, size := range []int{2 << 20, 1<<20 + spoolBuffer/2} { // the second is found too large once all of it is flushed
+		content := bytes.Repeat([]byte("x"), size)
+		sum := fmt.Sprintf("%x", sha256.Sum256(content))
+		key, err := artifacts.UploadKey("default", sum)
+		if err == nil {
+			_, err = store.PutBytes(ctx, key, "text/plain", content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		given = append(given, h.execute(t, job.File{Name: "large", Upload: sum, SHA256: sum, Size: int64(size)}))
+	}
+	next := h.execute(t)
+	if _, ok, err := h.Next(ctx); err != nil || !ok || h.turn.job.ID != next {
+		t.Fatalf("got %v, %v, want execution %s", ok, err, next)
+	}
+	defer h.turn.close()
+	for _, id := range given {
+		got, err := w.Records.Get(ctx, id)
+		if err != nil || got.State != job.Failed || !strings.Contains(string(got.Result), `"unavailable"`) || !strings.Contains(string(got.Result), "disk is full") {
+			t.Errorf("got %s %s, %v, want it failed as the disk is full", got.State, got.Result, err)
 		}
 	}
 }

@@ -66,7 +66,15 @@ func (t *turn) file(ctx context.Context, f job.File) (sandbox.File, error) {
 	}
 	defer r.Close()
 	kept := &capture{dir: t.session.worker.SpoolDir}
-	if _, err := io.Copy(captured{kept}, r); err != nil {
+	_, err = io.Copy(captured{kept}, r)
+	if err == nil {
+		_, err = kept.all() // all of it is on the disk, which may be full
+	}
+	if noRoom(err) {
+		t.session.log.Warn("an execution is refused: there is no room to spool a file that it is given", "job_id", t.job.ID, "name", f.Name, "bytes", f.Size, "error", err)
+		err = &inputError{&job.Error{Code: job.CodeUnavailable, Message: fmt.Sprintf("%q can't be given to the execution: its worker's disk is full", f.Name)}}
+	}
+	if err != nil {
 		return file, errors.Join(err, kept.close()) // it is read anew
 	}
 	t.files = append(t.files, kept)

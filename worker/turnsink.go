@@ -2,11 +2,9 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"syscall"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/await"
@@ -33,7 +31,7 @@ func (s turnSink) Artifact(ctx context.Context, name string, size int64, r io.Re
 	if err == nil {
 		_, err = file.all() // all of it is on the disk, which may be full
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if noRoom(err) {
 		s.log.Warn("a file of an execution was left out: there is no room to spool it", "name", name, "bytes", size, "error", err)
 		s.skipped = append(s.skipped, job.Skipped{Name: name, Reason: "can't be kept: its worker's disk is full"})
 		return nil

@@ -40,11 +40,15 @@ func (s *Session) collect(ctx context.Context) error {
 	}
 }
 
+// collectTime is how long an agent may take over all files that there can be.
+func (s *Session) collectTime() time.Duration {
+	return collectTimeout + time.Duration(s.task.Program.Limits.DiskMB)*time.Second/collectRate
+}
+
 // next waits for the next event of the collection.
 func (s *Session) next(ctx context.Context) (event, error) {
-	timeout := collectTimeout + time.Duration(s.task.Program.Limits.DiskMB)*time.Second/collectRate
 	from := time.Now()
-	e, err := s.events.pop(ctx, timeout-s.collectWait)
+	e, err := s.events.pop(ctx, s.collectTime()-s.collectWait)
 	s.collectWait += time.Since(from)
 	return e, err
 }

@@ -22,6 +22,10 @@ func (s *Session) compile(ctx context.Context, limit time.Duration) (failed bool
 	deadline := time.Now().Add(limit)
 	for {
 		e, err := s.events.pop(ctx, time.Until(deadline))
+		if errors.Is(err, errOverdue) && (s.begun || !s.Outcome.Warm) { // one that waited, and has said nothing, may have died before
+			s.compileOverdue(limit)
+			return true, nil
+		}
 		if err != nil {
 			return false, fmt.Errorf("wait for the compile step: %w", err)
 		}
@@ -33,13 +37,7 @@ func (s *Session) compile(ctx context.Context, limit time.Duration) (failed bool
 		case agentwire.TypeCompiled:
 			c := e.message.(agentwire.Compiled)
 			s.Outcome.Preloaded = c.Preloaded
-			s.Outcome.Compile = &job.Compile{
-				ExitCode: c.ExitCode, WallMS: c.WallMS,
-				Output: strings.ToValidUTF8(s.compileOutput.String(), "\uFFFD"),
-			}
-			if sink, ok := s.task.Sink.(sandbox.CompiledSink); ok {
-				sink.Compiled(*s.Outcome.Compile)
-			}
+			s.compiled(c.ExitCode, c.WallMS)
 			if c.ExitCode == 0 {
 				return false, nil
 			}
@@ -52,6 +50,27 @@ func (s *Session) compile(ctx context.Context, limit time.Duration) (failed bool
 			return false, s.unexpected(e)
 		}
 	}
+}
+
+// compiled is what the compile step came to.
+func (s *Session) compiled(exitCode int, wallMS int64) {
+	s.Outcome.Compile = &job.Compile{ExitCode: exitCode, WallMS: wallMS, Output: strings.ToValidUTF8(s.compileOutput.String(), "\uFFFD")}
+	if sink, ok := s.task.Sink.(sandbox.CompiledSink); ok {
+		sink.Compiled(*s.Outcome.Compile)
+	}
+}
+
+// compileOverdue is the outcome of a program whose compile step has had its time, whatever the agent is busy with.
+func (s *Session) compileOverdue(limit time.Duration) {
+	s.begun = true
+	s.Outcome.Timing.Exited = time.Since(s.began)
+	if s.Cgroup != nil && s.Cgroup.OOMKilled() { // and nobody has said so yet
+		s.outOfMemory()
+		return
+	}
+	s.compileOutput.WriteString("Compilation timed out\n")
+	s.compiled(job.TimedOutExitCode, limit.Milliseconds())
+	s.Outcome.Status, s.Outcome.ExitCode = job.CompileFailed, job.TimedOutExitCode
 }
 
 // awaitStart waits for the program's start, and reports whether it was refused instead.

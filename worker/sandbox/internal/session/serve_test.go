@@ -60,6 +60,7 @@ func TestServe(t *testing.T) {
 		name   string
 		task   Task
 		cgroup *fakeCgroup
+		warm   bool // the sandbox waited
 		act    func(*rogue)
 		err    error
 		says   string          // what the error contains
@@ -146,6 +147,51 @@ func TestServe(t *testing.T) {
 			want: sandbox.Outcome{Status: job.Succeeded, Compile: &job.Compile{}},
 		},
 		{
+			name: "what the compile step left is read for longer than the program may run",
+			task: Task{Program: sandbox.Program{Compile: []string{"cc"}}},
+			act: func(r *rogue) {
+				r.ready()
+				<-r.told
+				r.send(agentwire.TypeCompiled, agentwire.Compiled{})
+				time.Sleep(time.Duration(job.DefaultLimits.WallMS)*time.Millisecond + collectTimeout)
+				r.send(agentwire.TypeStarted, agentwire.Started{})
+				exit(r, agentwire.Exit{Cause: agentwire.Exited})
+			},
+			want: sandbox.Outcome{Status: job.Succeeded, Compile: &job.Compile{}},
+		},
+		{
+			name: "compile step never ends",
+			task: Task{Program: sandbox.Program{Compile: []string{"cc"}}},
+			act: func(r *rogue) {
+				r.ready()
+				<-r.told
+				r.send(agentwire.TypeCompileOutput, "main.c:1: warning\n")
+			},
+			want: sandbox.Outcome{Status: job.CompileFailed, ExitCode: job.TimedOutExitCode, Compile: &job.Compile{
+				ExitCode: job.TimedOutExitCode, WallMS: job.DefaultLimits.WallMS + grace.Milliseconds(), Output: "main.c:1: warning\nCompilation timed out\n",
+			}},
+		},
+		{
+			name: "compile step says nothing",
+			task: Task{Program: sandbox.Program{Compile: []string{"cc"}}},
+			act:  func(r *rogue) { r.ready() },
+			want: sandbox.Outcome{Status: job.CompileFailed, ExitCode: job.TimedOutExitCode, Compile: &job.Compile{
+				ExitCode: job.TimedOutExitCode, WallMS: job.DefaultLimits.WallMS + grace.Milliseconds(), Output: "Compilation timed out\n",
+			}},
+		},
+		{
+			name: "compile step of a sandbox that waited says nothing",
+			task: Task{Program: sandbox.Program{Compile: []string{"cc"}}}, warm: true,
+			act: func(r *rogue) { r.ready() },
+			err: errOverdue, // and it gets another sandbox
+		},
+		{
+			name: "compile step killed by the kernel, and nobody says so", cgroup: &fakeCgroup{killed: true},
+			task: Task{Program: sandbox.Program{Compile: []string{"cc"}}},
+			act:  func(r *rogue) { r.ready() },
+			want: sandbox.Outcome{Status: job.OutOfMemory, ExitCode: 137, Signal: "SIGKILL", Limit: "memory_mb"},
+		},
+		{
 			name: "inputs",
 			task: Task{Program: sandbox.Program{Files: []sandbox.File{{Name: "a", Content: []byte("a")}, fileOf("b", "bcd", 3, nil), fileOf("c", "", 0, nil)}}},
 			act: func(r *rogue) {
@@ -195,7 +241,7 @@ func TestServe(t *testing.T) {
 				task := tt.task
 				task.Sink = sink
 				task.Program.Command, task.Program.Limits = []string{"x"}, job.Limits{OutputKB: 2000}.Filled(job.Limits{})
-				s, err := serve(t, task, tt.cgroup, &rogue{act: tt.act})
+				s, err := serve(t, task, tt.cgroup, &rogue{act: tt.act, before: func(s *Session) { s.Outcome.Warm = tt.warm }})
 				if failed := tt.err != nil || tt.says != ""; failed != (err != nil) || tt.err != nil && !errors.Is(err, tt.err) {
 					t.Fatalf("got %v, want %v", err, tt.err)
 				}

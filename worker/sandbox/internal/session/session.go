@@ -187,7 +187,11 @@ func (s *Session) Serve(ctx context.Context, task Task, startTimeout time.Durati
 	if p.Tests != nil {
 		return s.runTests(ctx, limit, startTimeout)
 	}
-	if refused, err := s.awaitStart(ctx, limit); err != nil || refused {
+	start := limit
+	if len(p.Compile) > 0 { // the agent reads all that the step has left before
+		start += s.collectTime()
+	}
+	if refused, err := s.awaitStart(ctx, start); err != nil || refused {
 		return err
 	}
 	stopFeeding := func() {}
