@@ -64,22 +64,34 @@ func (a *app) writeSources(dir, problem string, submissions []string) error {
 	if err != nil {
 		return err
 	}
-	var files []sourceFile
-	of := map[string]string{} // whose submission an author's folder is of
+	var authors []string
+	of := map[string]string{} // which submission is an author's
 	for _, path := range submissions {
-		full, author, err := authorOf(path)
+		author, err := authorOf(path)
 		if err != nil {
 			return err
 		}
 		if other := of[author]; other != "" {
-			return usagef("%s and %s would both be in submissions/%s: give one submission of each author", other, path, author)
+			return usagef("%s and %s are both of %s: give one submission of each author", other, path, author)
 		}
 		of[author] = path
-		program, err := a.readProgram(path)
-		if err != nil {
-			return err
+		authors = append(authors, author)
+	}
+	attempts, err := a.readAttempts(submissions)
+	if err != nil {
+		return err
+	}
+	var files []sourceFile
+	folders := newToolNames()
+	written := 0
+	for i, t := range attempts {
+		path := t.name
+		if t.why != "" {
+			fmt.Fprintf(a.stderr, "warning: %s: %s: it is left out\n", plain(path), plain(t.why))
+			continue
 		}
-		found, noText, err := comparableFiles(program.Files, base)
+		written++
+		found, noText, err := comparableFiles(t.program.Files, base)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -89,8 +101,9 @@ func (a *app) writeSources(dir, problem string, submissions []string) error {
 		if len(found) == 0 {
 			fmt.Fprintf(a.stderr, "warning: %s has nothing to compare\n", plain(path))
 		}
+		folder := folders.add(authors[i])
 		for _, f := range found {
-			f.author, f.fullName = author, full
+			f.author, f.fullName = folder, authors[i]
 			files = append(files, f)
 		}
 	}
@@ -103,7 +116,7 @@ func (a *app) writeSources(dir, problem string, submissions []string) error {
 	if err := writeSourcesTo(dir, base, files); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	fmt.Fprintf(a.stderr, "%s is there: %d files of %d submissions\n", dir, len(files), len(submissions))
+	fmt.Fprintf(a.stderr, "%s is there: %d files of %d submissions\n", dir, len(files), written)
 	return nil
 }
 
@@ -139,25 +152,26 @@ func toolName(name string) string {
 	return strings.TrimLeft(notInToolNames.ReplaceAllString(name, "_"), ".-")
 }
 
-// authorOf is who a submission is of, as its name says, and the folder for that.
-func authorOf(submission string) (full, folder string, err error) {
+// authorOf is who a submission is of, as its name says.
+func authorOf(submission string) (string, error) {
 	abs, err := filepath.Abs(submission)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	full = filepath.Base(abs)
+	author := filepath.Base(abs)
 	if info, err := os.Stat(abs); err == nil && !info.IsDir() {
-		full = strings.TrimSuffix(full, filepath.Ext(full))
+		author = strings.TrimSuffix(author, filepath.Ext(author))
 	}
-	if folder = toolName(full); folder == "" || full == "/" || !utf8.ValidString(full) {
-		return "", "", usagef("%s: want a submission whose name says who its author is", submission)
+	if toolName(author) == "" || author == "/" || !utf8.ValidString(author) {
+		return "", usagef("%s: want a submission whose name says who its author is", submission)
 	}
-	return full, folder, nil
+	return author, nil
 }
 
 // comparableFiles are those of a program's files that can be compared, as they are to be; without those that are given. NoText are the
 // names of those that are not empty and yet no text.
 func comparableFiles(files []job.File, given []sourceFile) (found []sourceFile, noText []string, err error) {
+	names := newToolNames()
 	for _, f := range files {
 		content, err := f.Bytes()
 		if err != nil {
@@ -177,26 +191,45 @@ func comparableFiles(files []job.File, given []sourceFile) (found []sourceFile, 
 			return path.Base(g.name) == path.Base(f.Name) && bytes.Equal(g.text, text)
 		}
 		if ok && !slices.ContainsFunc(given, isGiven) {
-			found = append(found, sourceFile{name: toolPath(f.Name, found), text: text})
+			found = append(found, sourceFile{name: names.add(f.Name), text: text})
 		}
 	}
 	return found, noText, nil
 }
 
-// toolPath is a file's name as every tool takes it, and none of those that others have already.
-func toolPath(name string, others []sourceFile) string {
+// toolNames are the names that files have already, as every tool takes them.
+type toolNames struct {
+	taken map[string]bool // with the folders that files are in: whether it is a file's
+	last  map[string]int  // the last number before a name
+}
+
+func newToolNames() toolNames { return toolNames{map[string]bool{}, map[string]int{}} }
+
+// add returns a file's name as every tool takes it, and none of those that others have already.
+func (t toolNames) add(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
 		parts[i] = cmp.Or(toolName(part), "_")
 	}
-	free := strings.Join(parts, "/")
-	taken := func(f sourceFile) bool {
-		return f.name == free || strings.HasPrefix(f.name, free+"/") || strings.HasPrefix(free, f.name+"/")
+	free, flat := strings.Join(parts, "/"), strings.Join(parts, "_")
+	for t.has(free) {
+		t.last[flat] = max(t.last[flat], 1) + 1
+		free = fmt.Sprintf("%d_%s", t.last[flat], flat)
 	}
-	for n := 2; slices.ContainsFunc(others, taken); n++ {
-		free = fmt.Sprintf("%d_%s", n, strings.Join(parts, "_"))
+	for dir := path.Dir(free); dir != "."; dir = path.Dir(dir) {
+		t.taken[dir] = false
 	}
+	t.taken[free] = true
 	return free
+}
+
+// has reports whether no other file can have that name.
+func (t toolNames) has(name string) bool {
+	_, taken := t.taken[name]
+	for dir := path.Dir(name); dir != "." && !taken; dir = path.Dir(dir) {
+		taken = t.taken[dir]
+	}
+	return taken
 }
 
 // normalized is a source as UTF-8 without a mark at its beginning, lines that end in \n and not in blanks; ok is false for

@@ -1,4 +1,6 @@
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.lang.classfile.ClassFile;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -16,6 +18,7 @@ import java.util.stream.Stream;
  */
 public final class CompileJava {
     static final Path CLASSES = Path.of("/tmp/classes");
+    private static final int ERRORS = 1; // javac's exit code where sources have errors
     // A method's name and type, as a class file has them among its constants.
     private static final byte[] MAIN = constant("main"), OF_STRINGS = constant("([Ljava/lang/String;)V");
 
@@ -28,7 +31,8 @@ public final class CompileJava {
     }
 
     private static int run(String[] args) throws IOException {
-        int failed = compile(CLASSES, args);
+        String[] all = withOthers(args);
+        int failed = all.length > args.length ? compile(args, all) : compile(CLASSES, args);
         if (failed != 0) {
             return failed;
         }
@@ -36,7 +40,6 @@ public final class CompileJava {
         String name = Path.of(file).getFileName().toString().replaceFirst("\\.java$", "");
         String main = mainClass(name);
         if (main == null) { // it may be in a file that this one doesn't refer to
-            String[] all = withOthers(args);
             failed = all.length > args.length ? compile(CLASSES, all) : 0;
             if (failed != 0) {
                 return failed;
@@ -58,9 +61,27 @@ public final class CompileJava {
 
     /** Compiles; the last argument is the file, and others are javac's. */
     static int compile(Path classes, String... args) {
+        return Javac.run(javacArguments(classes, args));
+    }
+
+    /**
+     * Compiles the file, and where it has errors all sources: javac looks for a class only in the file that is called as it is. What the
+     * last of the two has said is told.
+     */
+    private static int compile(String[] args, String[] all) {
+        StringWriter told = new StringWriter();
+        int failed = Javac.run(new PrintWriter(told), javacArguments(CLASSES, args));
+        if (failed == ERRORS) {
+            return compile(CLASSES, all);
+        }
+        System.err.print(told);
+        return failed;
+    }
+
+    private static String[] javacArguments(Path classes, String... args) {
         List<String> all = new ArrayList<>(List.of("-proc:none", "-g", "-d", classes.toString()));
         Collections.addAll(all, args);
-        return Javac.run(all.toArray(String[]::new));
+        return all.toArray(String[]::new);
     }
 
     /** Are the compiler's arguments with all other sources of the job's directory before the file. */

@@ -63,8 +63,15 @@ func (r *reader) list(dir string) ([]entry, error) {
 		return nil, faultf(dir, "", "can't be read: %s", cause(err))
 	}
 	var found []entry
+	project := slices.ContainsFunc(all, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".csproj" })
 	for _, e := range all {
 		if !r.takes(dir, e.Name()) {
+			continue
+		}
+		if project && slices.Contains([]string{"bin", "obj"}, e.Name()) { // of a C# project: dotnet has written sources there, too
+			if r.program {
+				r.skipped = append(r.skipped, fmt.Sprintf("%q is what a build of the project has made", path.Join(dir, e.Name())))
+			}
 			continue
 		}
 		if r.entries++; r.entries > maxEntries {

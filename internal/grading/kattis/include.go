@@ -1,9 +1,11 @@
 package kattis
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,7 +51,8 @@ func (r *reader) sources(p *Problem, dir string) ([]job.File, error) {
 			return nil, err
 		}
 		if total += int64(len(content)); total > maxSource {
-			return nil, faultf(dir, "", "has more than %d bytes", maxSource)
+			largest := slices.MaxFunc(all, func(a, b entry) int { return cmp.Compare(a.size, b.size) })
+			return nil, faultf(dir, "", "has more than %d bytes; its largest file is %s", maxSource, clip(largest.path))
 		}
 		files = append(files, fileOf(strings.TrimPrefix(e.path, dir+"/"), content))
 	}

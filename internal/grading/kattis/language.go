@@ -2,6 +2,7 @@ package kattis
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -100,18 +101,21 @@ func compiled(code, sources string) *job.Commands {
 }
 
 // together returns commands for a program of several sources that are compiled together; nil for one that
-// its runtime's own commands do for. A shell reads the sources' names: the format bounds those of
-// a package, and assemble checks those of a submission.
-func together(code string, files []string) *job.Commands {
+// its runtime's own commands do for. A shell reads the sources' names: only those that a package may have are taken.
+func together(code, entrypoint string, files []string) (*job.Commands, error) {
 	sources := sourcesOf(code, files)
 	if code == "go" { // a package is a folder, and finds those that it imports
-		dir := path.Dir(entrypointOf(code, files))
+		dir := path.Dir(entrypoint)
 		sources = slices.DeleteFunc(sources, func(name string) bool { return path.Dir(name) != dir || strings.HasSuffix(name, "_test.go") })
 	}
 	if len(sources) < 2 {
-		return nil
+		return nil, nil
 	}
-	return compiled(code, strings.Join(sources, " "))
+	commands := compiled(code, strings.Join(sources, " "))
+	if i := slices.IndexFunc(sources, func(n string) bool { return commands != nil && !plainPath.MatchString(n) }); i >= 0 {
+		return nil, fmt.Errorf("the name %q: want letters, digits, _, - and . where several sources are compiled together", sources[i])
+	}
+	return commands, nil
 }
 
 // sourcesOf returns those of files that are written in a language, by name.
@@ -128,7 +132,8 @@ func sourcesOf(code string, files []string) []string {
 	return sources
 }
 
-// entrypointOf chooses what is started: __main__.py, main.*, else the first source by name.
+// entrypointOf chooses what is started: __main__.py, main.*, else the first source by name. Names that no package has come last: "sum (1).py" is
+// what a second download of sum.py is called.
 func entrypointOf(code string, files []string) string {
 	sources := sourcesOf(code, files)
 	if len(sources) == 0 {
@@ -143,6 +148,7 @@ func entrypointOf(code string, files []string) string {
 	return cmp.Or(
 		first(func(name string) bool { return name == "__main__.py" }),
 		first(func(name string) bool { return strings.EqualFold(strings.TrimSuffix(name, path.Ext(name)), "main") }),
+		first(plainPath.MatchString),
 		first(func(string) bool { return true }),
 	)
 }

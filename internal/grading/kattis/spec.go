@@ -144,16 +144,20 @@ func runAll(tests []job.Test, groups []job.Group) []job.Group {
 // assemble puts the package's own files over the program's, and chooses what is compiled and started. A program
 // and what is put over it may be several sources in C or C++: a function, and the grader that calls it.
 func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, error) {
-	var size int64
+	var size, most int64
+	var largest string
 	for _, f := range program.Files {
 		b, err := f.Bytes()
 		if err != nil {
 			return nil, "", nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		size += int64(len(b))
+		n := int64(len(b))
+		if size += n; n > most {
+			most, largest = n, f.Name
+		}
 	}
-	if most := p.Limits.CodeKB << 10; size > most {
-		return nil, "", nil, fmt.Errorf("the submission has %d bytes; the package allows %d (limits.code)", size, most)
+	if allowed := p.Limits.CodeKB << 10; size > allowed {
+		return nil, "", nil, fmt.Errorf("the submission has %d bytes; the package allows %d (limits.code); its largest file is %s", size, allowed, clip(largest))
 	}
 	if program.Language != "" && !p.Allows(program.Language) {
 		return nil, "", nil, fmt.Errorf("the submission is in %s; the package allows %s (languages)", program.Language, strings.Join(p.Languages, ", "))
@@ -173,11 +177,6 @@ func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, 
 			return nil, "", nil, fmt.Errorf("the name %q %s", n, problem)
 		}
 	}
-	commands := together(program.Language, names)
-	sources := sourcesOf(program.Language, names)
-	if i := slices.IndexFunc(sources, func(n string) bool { return commands != nil && !plainPath.MatchString(n) }); i >= 0 {
-		return nil, "", nil, fmt.Errorf("the name %q: want letters, digits, _, - and . where several sources are compiled together", sources[i])
-	}
 	entrypoint := program.Entrypoint
 	switch {
 	case entrypoint != "" && !slices.Contains(names, entrypoint):
@@ -185,7 +184,9 @@ func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, 
 	case entrypoint == "":
 		entrypoint = cmp.Or(mainOf(program.Language, namesOf(include)), entrypointOf(program.Language, names))
 	}
-	return files, path.Clean(entrypoint), commands, nil
+	entrypoint = path.Clean(entrypoint)
+	commands, err := together(program.Language, entrypoint, names)
+	return files, entrypoint, commands, err
 }
 
 // Names lists the program's files.

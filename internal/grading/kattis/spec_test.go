@@ -80,6 +80,10 @@ int main(void) {}
 	}{
 		{Program{Language: "c", Files: []job.File{{Name: "a b.c"}}}, "the name \"a b.c\": want letters"},
 		{Program{Language: "java", Files: []job.File{{Name: "a.java", Content: strings.Repeat("a", 128<<10+1)}}}, "the submission has 131073 bytes; the package allows 131072"},
+		{
+			Program{Language: "python3", Files: []job.File{{Name: "a.py", Content: "1"}, {Name: "b 1.png", Content: strings.Repeat("b", 128<<10)}, {Name: "c.py", Content: "2"}}},
+			"the submission has 131074 bytes; the package allows 131072 (limits.code); its largest file is b 1.png",
+		},
 		{Program{Language: "java", Files: []job.File{{Name: "a.java"}}, Entrypoint: "b"}, "the entrypoint b is none of the files"},
 		{Program{Language: "java", Files: []job.File{{Name: "../a.java"}}}, "the name \"../a.java\" is not a plain path"},
 	} {
@@ -107,6 +111,7 @@ func TestTogether(t *testing.T) {
 		{"data with a name that no package has", "", "c", []string{"a.c", "b.c", "my data.csv"}, "gcc -O2 -o /tmp/main a.c b.c -lm"},
 		{"Java's main elsewhere, which its runtime finds", "", "java", []string{"Helper.java", "Solution.java"}, ""},
 		{"Go", "", "go", []string{"util.go", "main.go", "main_test.go", "lib/lib.go"}, "go build -o /tmp/main main.go util.go"},
+		{"Go with a package whose source has a name that no package has", "", "go", []string{"util.go", "main.go", "lib/größe.go"}, "go build -o /tmp/main main.go util.go"},
 		{"Go with a package", "", "go", []string{"main.go", "lib/lib.go"}, ""},
 		{"C#", "", "csharp", []string{"Main.cs", "Helper.cs"}, "mcs -nologo -debug -r:System.Core,System.Numerics,Microsoft.CSharp -out:/tmp/main.exe Helper.cs Main.cs"},
 		{"D and its grader", "-- include/d/grader.d --\n", "d", []string{"f.d"}, "gdc -O2 -g -o /tmp/main f.d grader.d"},
@@ -133,6 +138,30 @@ func TestTogether(t *testing.T) {
 		}
 		if err := spec.Check([]string{"c"}, nil, job.DefaultMaximums); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestTogetherIn: in Go the sources beside the file that is started are compiled, also where the package says which that is.
+func TestTogetherIn(t *testing.T) {
+	t.Parallel()
+	p, err := Read(pack(smallest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []job.File{{Name: "algo/algo.go"}, {Name: "algo/more.go"}, {Name: "run/help.go"}, {Name: "run/start.go"}, {Name: "start.go"}}
+	for entrypoint, want := range map[string]string{
+		"start.go":     "",
+		"run/start.go": "go build -o /tmp/main run/help.go run/start.go",
+		"":             "go build -o /tmp/main algo/algo.go algo/more.go",
+	} {
+		spec, err := p.Spec(Program{Runtime: "go", Language: "go", Files: files, Entrypoint: entrypoint}, Run{Time: time.Second})
+		got := ""
+		if spec.Commands != nil {
+			got = spec.Commands.Compile
+		}
+		if err != nil || got != want {
+			t.Errorf("%q: got %q, %v, want %q", entrypoint, got, err, want)
 		}
 	}
 }

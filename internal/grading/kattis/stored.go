@@ -54,11 +54,12 @@ func (p *Problem) include(language string) job.Include {
 	if len(sourcesOf(language, names)) > 0 {
 		include.Commands = allTogether(language)
 	}
-	if include.Commands != nil {
-		return include
+	main := mainOf(language, names)
+	if main != "" { // it may have the name that a runtime gives source
+		include.SourceName = p.sourceName(language)
 	}
-	if main := mainOf(language, names); main != "" {
-		include.Entrypoint, include.SourceName = main, p.sourceName(language)
+	if include.Commands == nil {
+		include.Entrypoint = main
 	}
 	return include
 }

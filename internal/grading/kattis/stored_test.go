@@ -70,3 +70,40 @@ func TestStored(t *testing.T) {
 		t.Error("a package for a language without a runtime is stored")
 	}
 }
+
+// TestStoredSourceName: source without an entrypoint can be sent also where what the package puts over it has the file that source becomes in its
+// runtime, and is compiled together with it.
+func TestStoredSourceName(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		language, include, submission string
+		want                          string
+	}{
+		{"go", "main.go", "alice.go", "alice.go"},
+		{"go", "main.go", "x/solve/solve.go", "solve/solve.go"}, // a package that main.go imports
+		{"csharp", "Main.cs", "Solution.cs", "Solution.cs"},
+		{"d", "main.d", "solution.d", "solution.d"},
+		{"c", "main.c", "solution.c", "solution.c"},
+		{"c", "grader.c", "solution.c", ""},
+	} {
+		p, err := Read(pack(smallest + "-- include/" + tt.language + "/" + tt.include + " --\n-- submissions/accepted/" + tt.submission + " --\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := p.Stored(Run{Time: time.Second}, func(language string) (string, error) { return language, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		include := stored.Include[tt.language]
+		if include.Commands == nil || include.Entrypoint != "" || include.SourceName != tt.want {
+			t.Errorf("%s: got %+v, want the source name %q beside commands", tt.submission, include, tt.want)
+		}
+		spec, err := stored.Expand(job.Spec{Runtime: tt.language, Source: "1"})
+		if err == nil && tt.want != "" {
+			err = spec.CheckSource(tt.include)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.submission, err)
+		}
+	}
+}

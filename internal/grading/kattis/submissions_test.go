@@ -3,6 +3,7 @@ package kattis
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -116,19 +117,37 @@ func TestReadProgram(t *testing.T) {
 -- .DS_Store --
 -- .git/config --
 -- a\b.py --
+-- bin/tool.py --
+-- net/P.csproj --
+-- net/Program.cs --
+-- net/bin/Debug/P.dll --
+-- net/lib/obj/Shape.cs --
+-- net/obj/P.GlobalUsings.g.cs --
 `)
 	files["pipe"] = &fstest.MapFile{Mode: fs.ModeNamedPipe}
 	all, skipped, err := ReadProgram(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"größe.py", "main.py", "my data.csv", "src/übung.py"}, namesOf(all)); d != "" {
+	if d := cmp.Diff([]string{"bin/tool.py", "größe.py", "main.py", "my data.csv", "net/P.csproj", "net/Program.cs", "net/lib/obj/Shape.cs", "src/übung.py"}, namesOf(all)); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{`the name "a\\b.py" has a backslash`, `"pipe" is no file`}, skipped); d != "" {
+	want := []string{
+		`the name "a\\b.py" has a backslash`, `"net/bin" is what a build of the project has made`, `"net/obj" is what a build of the project has made`, `"pipe" is no file`,
+	}
+	slices.Sort(skipped)
+	slices.Sort(want)
+	if d := cmp.Diff(want, skipped); d != "" {
 		t.Error(d)
 	}
 	if _, _, err := ReadProgram(fstest.MapFS{}); err == nil || err.Error() != "has no files" {
+		t.Errorf("got %v", err)
+	}
+	large := fstest.MapFS{}
+	for name, mb := range map[string]int{"a.py": 6, "b 1.png": 7, "c.py": 6} {
+		large[name] = &fstest.MapFile{Data: make([]byte, mb<<20)}
+	}
+	if _, _, err := ReadProgram(large); err == nil || !strings.HasSuffix(err.Error(), "its largest file is b 1.png") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -147,6 +166,8 @@ func TestEntrypoint(t *testing.T) {
 		{[]string{"A.java", "Main.java"}, "java", "Main.java"},
 		{[]string{"x.h", "y.cc"}, "cpp", "y.cc"},
 		{[]string{"x.c", "x.h", "a.py", "b.c"}, "c", "b.c"},
+		{[]string{"solution (1).py", "solution.py"}, "python3", "solution.py"},
+		{[]string{"eine größe.py", "größe.py"}, "python3", "eine größe.py"},
 		{[]string{"README"}, "", "README"},
 	}
 	for _, tt := range tests {

@@ -79,8 +79,8 @@ func (r *reader) validator(p *Problem, dir string) (*Validator, error) {
 		return nil, faultf(dir, "", "is in no language that is known: %s", clip(strings.Join(names, ", ")))
 	}
 	v.Entrypoint = entrypointOf(v.Language, names)
-	v.Commands = together(v.Language, names)
-	return v, nil
+	v.Commands, err = together(v.Language, v.Entrypoint, names)
+	return v, err
 }
 
 // scripted returns commands for a validator that brings a script build, run, or both: build makes run where that is not
