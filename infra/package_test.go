@@ -107,26 +107,23 @@ func TestPackageUpgrade(t *testing.T) {
 	}
 
 	// An interrupted drain goes on, and what waits for its restart isn't active, either.
-	for _, state := range []string{"deactivating", "activating"} {
-		m.stub("systemctl", `case "$*" in *is-active*) echo `+state+`; exit 3 ;; esac`)
+	for _, c := range []struct {
+		state    string
+		disabled bool // then it is to stay away
+	}{{"deactivating", false}, {"activating", false}, {"deactivating", true}} {
+		enabled := "exit 0"
+		if c.disabled {
+			enabled = "exit 1"
+		}
+		m.stub("systemctl", `case "$*" in *is-active*) echo `+c.state+`; exit 3 ;; *is-enabled*) `+enabled+` ;; esac`)
 		m.run("./prerm", "upgrade", "0.2.0-1")
 		if !strings.Contains(m.asked(), "systemctl stop glovebox-worker.service") {
-			t.Errorf("%s: it doesn't wait for the worker's end:\n%s", state, m.asked())
+			t.Errorf("%+v: it doesn't wait for the worker's end:\n%s", c, m.asked())
 		}
 		m.run("./postinst", "configure", "0.1.0-1")
-		if !strings.Contains(m.asked(), "start glovebox-worker") {
-			t.Errorf("%s: it doesn't start the worker that it drained:\n%s", state, m.asked())
+		if starts := strings.Contains(m.asked(), "start glovebox-worker"); starts == c.disabled {
+			t.Errorf("%+v: it starts the worker that it drained: %t\n%s", c, starts, m.asked())
 		}
-	}
-
-	m.stub("systemctl", `case "$*" in *is-active*) echo deactivating; exit 3 ;; *is-enabled*) exit 1 ;; esac`)
-	m.run("./prerm", "upgrade", "0.2.0-1")
-	if !strings.Contains(m.asked(), "systemctl stop glovebox-worker.service") {
-		t.Errorf("it doesn't wait for the end of a worker that is being disabled:\n%s", m.asked())
-	}
-	m.run("./postinst", "configure", "0.1.0-1")
-	if strings.Contains(m.asked(), "start glovebox-worker") {
-		t.Errorf("it starts a worker that was being disabled:\n%s", m.asked())
 	}
 
 	m.stub("systemctl", `case "$*" in *is-active*) echo inactive; exit 3 ;; esac`)

@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -35,11 +33,7 @@ var (
 // run makes the checks that s gets, in a sandbox that has what the compile step made for an earlier job, if that is kept. A panic counts as
 // an error of the job: otherwise it would end the worker, and the next one that has the job.
 func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (_ sandbox.Outcome, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("run checker: panic: %v\n%s", v, debug.Stack())
-		}
-	}()
+	defer caught("run checker: ", &err)
 	program := c.program
 	program.Tests = s
 	if len(program.Compile) == 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -100,11 +99,7 @@ func (w *Worker) execute(life context.Context, j record.Record, wake <-chan stru
 // run runs the job in a sandbox and stores everything that it made. A panic counts as an
 // error: otherwise asynq would call again and again, and no attempt would be spent.
 func (w *Worker) run(ctx context.Context, j record.Record, events *eventPublisher) (_ record.Ending, used spent, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("run job: panic: %v\n%s", v, debug.Stack())
-		}
-	}()
+	defer caught("run job: ", &err)
 	keys, err := artifacts.JobKeys(j.Tenant, j.ID)
 	if err != nil {
 		return record.Ending{}, used, err

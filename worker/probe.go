@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -44,11 +43,7 @@ func (w *Worker) ping(ctx context.Context) error {
 // spools output. It fails if this worker can run no job. Nothing of a job takes part
 // in it, so no job can make it fail: docs/adr/0004-outages.md.
 func (w *Worker) probe(ctx context.Context) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}
-	}()
+	defer caught("", &err)
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if err := w.ping(ctx); err != nil {

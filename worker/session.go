@@ -3,11 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"time"
 
 	"github.com/glovebox-run/glovebox/internal/await"
@@ -83,11 +81,7 @@ var errTTL = errors.New("the session's ttl_seconds are over")
 
 // run is the sandbox from its start to its end.
 func (h *heldSession) run(life context.Context, r runtimes.Runtime) (_ sandbox.Outcome, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("run session: panic: %v\n%s", v, debug.Stack())
-		}
-	}()
+	defer caught("run session: ", &err)
 	// What Podman's clock is set by, as the session can be given more time.
 	longest, cancelLongest := context.WithDeadlineCause(life, h.record.Created.Add(job.MaxTTLSeconds*time.Second+sessionSlack), errTTL)
 	defer cancelLongest()

@@ -62,10 +62,7 @@ func hard(t *testing.T, worker string) *podman.Sandboxes {
 	p := openAs(t, worker)
 	t.Cleanup(p.Close)
 	found, err := p.SelfTest(t.Context(), suite.image)
-	for range 4 {
-		if !errors.Is(err, context.DeadlineExceeded) {
-			break
-		}
+	for more := 4; more > 0 && errors.Is(err, context.DeadlineExceeded); more-- {
 		found, err = p.SelfTest(t.Context(), suite.image)
 	}
 	if err != nil || !found.Hard {
