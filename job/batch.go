@@ -98,7 +98,7 @@ type BatchResult struct {
 	Index int `json:"index" doc:"Which job of the batch, from 0."`
 	// ID of the job; "" if it was rejected.
 	ID string `json:"id,omitempty" doc:"The job's id; absent if it was rejected."`
-	// Result, or Error where there is none: the job was rejected, or its result is kept no longer.
+	// Result, or Error where there is none: the job was rejected, its result is kept no longer, or can't be read.
 	Result *Result `json:"result,omitempty"`
-	Error  *Error  `json:"error,omitempty" doc:"Instead of a result: the job was rejected (invalid), or its result is kept no longer (not_found)."`
+	Error  *Error  `json:"error,omitempty" doc:"Instead of a result: the job was rejected (invalid), its result is kept no longer (not_found), or it can't be read (internal)."`
 }

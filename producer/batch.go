@@ -33,8 +33,9 @@ type Batches interface {
 	// again changes nothing; one that has completed is job.ErrEnded.
 	CancelBatch(ctx context.Context, id string) (job.Batch, error)
 	// BatchResults yields what has ended of a batch, by index, from that index on; after
-	// the batch's end that is every job. The first error ends it: what was yielded before
-	// is good, and another call from the next index on goes on.
+	// the batch's end that is every job. A result that can't be read is one with an Error.
+	// The first error that is yielded ends it: what was yielded before is good, and another
+	// call from the next index on goes on.
 	BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error]
 	// ListBatches returns a page of the tenant's batches, newest first, with cursors as
 	// [Lister.List] has them.

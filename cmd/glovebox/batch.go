@@ -110,8 +110,9 @@ func (a *app) batchResultsCommand() *cobra.Command {
 		Use:   "results BATCH",
 		Short: "Print the results of a batch as JSON Lines",
 		Long: `Print what has ended of a batch as JSON Lines, by index: {"index":0,"id":"…","result":{…}},
-or an error in the place of the result where a job was rejected. With --out, write them to
-DIR/results.jsonl, and what job 7 made to DIR/artifacts/7.`,
+or an error in the place of the result where a job was rejected, or its result is kept no
+longer or can't be read. With --out, write them to DIR/results.jsonl, and what job 7 made to
+DIR/artifacts/7.`,
 		Example: `  glovebox batch results default-b-abc… | jq -r 'select(.result.status != "succeeded") | .index'
   glovebox batch results --out results default-b-abc…`,
 		Args: one("BATCH"),

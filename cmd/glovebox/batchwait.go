@@ -217,7 +217,7 @@ func reason(r job.BatchResult) string {
 	switch {
 	case r.Result == nil && r.Error == nil:
 		text = "the API says neither what it came to nor why it was rejected"
-	case r.Result == nil && r.Error.Code == job.CodeNotFound:
+	case r.Result == nil && r.ID != "":
 		text = r.Error.Message
 	case r.Result == nil:
 		text = "rejected: " + r.Error.Message

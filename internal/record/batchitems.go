@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/internal/redisconn"
 	"github.com/glovebox-run/glovebox/internal/script"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -101,7 +102,7 @@ func (b Batch) Rejection(index int) *job.Error {
 }
 
 // BatchJobs returns the records of n of the batch's jobs, from index first on; the ID of
-// one that does not exist, or no longer, is "".
+// one that does not exist, or no longer, is "". Of one that can't be read there is the ID alone.
 func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Record, error) {
 	tenant, ok := job.TenantOfBatch(id)
 	if !ok {
@@ -112,13 +113,18 @@ func (s *Store) BatchJobs(ctx context.Context, id string, first, n int) ([]Recor
 	for i := range reads {
 		reads[i] = s.readJob(ctx, pipe, tenant, job.ItemID(id, first+i))
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) && !redisconn.WrongType(err) {
 		return nil, fmt.Errorf("read jobs of batch: %w", err)
 	}
 	jobs := make([]Record, n)
 	for i, r := range reads {
 		var err error
-		if jobs[i], err = r.job(); err != nil && !errors.Is(err, job.ErrNotFound) {
+		jobs[i], err = r.job()
+		switch {
+		case errors.Is(err, ErrUnreadable):
+			s.unreadable.PassOver("a record", err)
+			jobs[i] = Record{ID: r.id}
+		case err != nil && !errors.Is(err, job.ErrNotFound):
 			return nil, err
 		}
 	}

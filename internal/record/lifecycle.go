@@ -24,10 +24,7 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 	}
 	pipe := s.rdb.Pipeline()
 	read := s.readJob(ctx, pipe, tenant, id)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		if redis.HasErrorPrefix(err, "WRONGTYPE") { // a worker has made another type of it
-			err = fmt.Errorf("%w: %w", ErrUnreadable, err)
-		}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) && !redisconn.WrongType(err) {
 		return Record{}, fmt.Errorf("read job: %w", err)
 	}
 	return read.job()
@@ -53,8 +50,17 @@ func (s *Store) readJob(ctx context.Context, pipe redis.Pipeliner, tenant, id st
 	return jobRead{tenant, id, pipe.HGetAll(ctx, jobKey(tenant, id)), pipe.Get(ctx, resultKey(tenant, id))}
 }
 
-// job is the record, or job.ErrNotFound, once the pipeline was executed.
+// job is the record, or job.ErrNotFound, once the pipeline was executed. It fails with ErrUnreadable for one that is spoiled.
 func (r jobRead) job() (Record, error) {
+	for _, err := range []error{r.fields.Err(), r.result.Err()} {
+		switch {
+		case err == nil, errors.Is(err, redis.Nil):
+		case redisconn.WrongType(err): // a worker has made another type of it
+			return Record{}, fmt.Errorf("read job: %w: %w", ErrUnreadable, err)
+		default:
+			return Record{}, fmt.Errorf("read job: %w", err)
+		}
+	}
 	if len(r.fields.Val()) == 0 {
 		return Record{}, job.ErrNotFound
 	}

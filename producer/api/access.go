@@ -32,7 +32,7 @@ var accesses = map[string]access{
 	"POST /v1/jobs":                            {job.ScopeSubmit, "job.submit"},
 	"GET /v1/jobs":                             {job.ScopeRead, ""},
 	"GET /v1/jobs/{id}":                        {job.ScopeRead, ""},
-	"DELETE /v1/jobs/{id}":                     {job.ScopeSubmit, "job.cancel"}, // to purge is ScopeManage, which the handler asks for
+	"DELETE /v1/jobs/{id}":                     {job.ScopeSubmit, "job.cancel"}, // what it answers beyond id, status and times is for ScopeRead; to purge is ScopeManage, which the handler asks for
 	"POST /v1/jobs/{id}/input":                 {job.ScopeSubmit, "job.input"},
 	"GET /v1/jobs/{id}/stdout":                 {job.ScopeRead, ""},
 	"GET /v1/jobs/{id}/stderr":                 {job.ScopeRead, ""},
@@ -42,7 +42,7 @@ var accesses = map[string]access{
 	"POST /v1/batches":                         {job.ScopeSubmit, "batch.submit"},
 	"GET /v1/batches":                          {job.ScopeRead, ""},
 	"GET /v1/batches/{id}":                     {job.ScopeRead, ""},
-	"DELETE /v1/batches/{id}":                  {job.ScopeSubmit, "batch.cancel"},
+	"DELETE /v1/batches/{id}":                  {job.ScopeSubmit, "batch.cancel"}, // what it answers beyond id, status, counts and times is for ScopeRead
 	"GET /v1/batches/{id}/results":             {job.ScopeRead, ""},
 	"GET /v1/deliveries":                       {job.ScopeRead, ""},
 	"GET /v1/deliveries/{id}":                  {job.ScopeRead, ""},

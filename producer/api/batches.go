@@ -38,13 +38,20 @@ func (a *API) submitBatch(w http.ResponseWriter, r *http.Request) {
 	defer release()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(a.draining, cancel)() //nolint:contextcheck // who sends goes on with another process
+	control := http.NewResponseController(w)
+	defer context.AfterFunc(a.draining, func() { //nolint:contextcheck // who sends goes on with another process, and may pause now
+		cancel()
+		_ = control.SetReadDeadline(time.Now())
+	})()
 	b, err := a.receive(w, r.WithContext(ctx), c)
 	// What follows has its own time: the answer, and the rest of a body that nobody wants.
 	// Where a deadline can't be set the connection is gone, and nobody is left to tell.
-	control, end := http.NewResponseController(w), time.Now().Add(answerTime)
+	end := time.Now().Add(answerTime)
 	_ = control.SetWriteDeadline(end)
 	if err != nil {
+		if a.draining.Err() != nil { // a sender who pauses is answered before Serve gives up
+			end = time.Now().Add(endingTime)
+		}
 		_ = control.SetReadDeadline(end)
 		writeAnswered(w, a.batchProblem(r.Context(), err))
 		return
@@ -59,7 +66,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, c caller) (job.Bat
 		return job.Batch{}, tooLarge(a.batchLimit + 1)
 	}
 	body := &heldBody{
-		patientBody: patientBody{r: http.MaxBytesReader(w, r.Body, a.batchLimit), control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime},
+		patientBody: patientBody{r: endingBody{http.MaxBytesReader(w, r.Body, a.batchLimit), a.draining}, control: http.NewResponseController(w), patience: a.bodyTime, most: 5 * a.bodyTime},
 		ctx:         r.Context(), held: reservation{budget: a.bodies, tenant: c.tenant},
 		work: reservation{budget: a.work}, // nobody's: it is held for moments
 	}
@@ -151,6 +158,9 @@ func (a *API) batchProblem(ctx context.Context, err error) error {
 	}
 	whole := *p.Problem
 	whole.Batch = &left.Batch
+	if noteOf(ctx).caller.may(job.ScopeRead) != nil { // another may have submitted it, under that key
+		left.Batch.ResultsURL = ""
+	}
 	whole.Detail += "; " + leftAs(left.Batch)
 	var headers huma.HeadersError
 	if errors.As(answer, &headers) {
@@ -194,6 +204,8 @@ func (a *API) streamProblem(err error) error {
 		return newProblem(job.CodeUnauthorized, "the token was revoked, or has expired, while the batch came")
 	case errors.Is(err, errShareFull), errors.Is(err, errMemoryFull):
 		return memoryProblem(err)
+	case errors.Is(err, context.Canceled) && a.draining.Err() != nil:
+		return errEnding
 	}
 	return err
 }
@@ -204,6 +216,8 @@ const (
 	// answerTime is how long an answer, or one line of it, may take, resultsTime all lines.
 	answerTime  = 30 * time.Second
 	resultsTime = time.Hour
+	// endingTime is how long the rest of a body may take that nobody wants, once the API drains.
+	endingTime = time.Second
 	// What a tenant may have under way at once in one process.
 	maxReceipts = 64
 	maxReadings = 16
@@ -235,6 +249,25 @@ func (b *patientBody) Read(p []byte) (int, error) {
 		}
 	case err != nil && b.patience <= 0:
 		err = fmt.Errorf("%w: %w", errImpatient, err)
+	}
+	return n, err
+}
+
+// endingBody is a body whose reads fail once the API drains. The one that is under way then is interrupted by its
+// deadline, which is set before Read is called.
+type endingBody struct {
+	io.Reader
+
+	draining context.Context //nolint:containedctx // it is a switch of the API, not a request's
+}
+
+func (b endingBody) Read(p []byte) (int, error) {
+	if b.draining.Err() != nil {
+		return 0, errEnding
+	}
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && b.draining.Err() != nil {
+		err = errEnding
 	}
 	return n, err
 }
@@ -340,6 +373,9 @@ func (a *API) cancelBatch(ctx context.Context, in *batchInput) (*batchOutput, er
 	b, err := a.tenantClient(ctx).CancelBatch(ctx, in.ID)
 	if err != nil {
 		return nil, a.problem(ctx, err)
+	}
+	if callerOf(ctx).may(job.ScopeRead) != nil { // another may have submitted it
+		b.ResultsURL, b.Errors, b.Metadata = "", nil, nil
 	}
 	out := &batchOutput{Status: http.StatusOK, Body: b}
 	if !b.Status.Final() {

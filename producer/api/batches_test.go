@@ -200,6 +200,49 @@ func TestBatchSenderLeaves(t *testing.T) {
 	gbtest.Eventually(t, "the batch is canceled", func() bool { b := newest(); return b.Status == job.BatchCanceled && b.Counts[job.Canceled] == b.Jobs })
 }
 
+// A sender who pauses while the API drains is told so at once, and what became of the batch.
+func TestBatchDrained(t *testing.T) {
+	t.Parallel()
+	for name, sent := range map[string]string{
+		"chunked": fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(line), line), "of a known length": "Content-Length: 1000\r\n\r\n" + line,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Runtimes(t)
+			conn := w.raw(t, net.Dialer{}, http.MethodPost, "/v1/batches", token, "Content-Type: application/x-ndjson\r\n"+sent)
+			newest := func() job.Batch {
+				page, err := w.Client.ListBatches(t.Context(), producer.BatchListOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return append(page.Batches, job.Batch{})[0]
+			}
+			gbtest.Eventually(t, "its job is taken", func() bool { return newest().Jobs == 1 })
+			w.api.Drain()
+			if err := conn.SetReadDeadline(time.Now().Add(gbtest.AtOnce)); err != nil {
+				t.Fatal(err)
+			}
+			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			var p producer.Problem
+			if err := json.NewDecoder(res.Body).Decode(&p); err != nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+				t.Fatalf("got %s %+v, %v, want 503", res.Status, p, err)
+			}
+			if p.Batch == nil || !p.Batch.CancelRequested || p.Batch.Jobs != 1 || !strings.Contains(p.Detail, "is ending") || !strings.Contains(p.Detail, p.Batch.ID) {
+				t.Errorf("got %+v, want what became of the batch", p)
+			}
+			gbtest.Eventually(t, "the batch is canceled", func() bool { return newest().Status == job.BatchCanceled })
+			if strings.Contains(w.log.String(), `"level":"ERROR"`) {
+				t.Errorf("an end is not an error: %s", w.log)
+			}
+		})
+	}
+}
+
 // A sender who takes too long is cut off, and told so; one who sends much is given the time.
 func TestSlowBatch(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func (a *API) batchRoutes(mux *listedMux, h huma.API, d documenter) {
 		"Answers how far the batch is. With Prefer: wait=30 the answer is held until it has ended or 30 seconds have passed; then it is 202.",
 		d.answers(200, "The batch", batch), d.answers(202, "The time is up and the batch has not ended", batch), d.problems(401, 404, 503)), a.getBatch)
 	huma.Register(h, d.operation("cancel-batch", http.MethodDelete, "/v1/batches/{id}", "Cancel a batch",
-		"Ends what is queued of it at once and asks for the end of what runs. Canceling a canceled batch again changes nothing.",
+		"Ends what is queued of it at once and asks for the end of what runs. Canceling a canceled batch again changes nothing. A token without the scope read is told its id, status, counts and times.",
 		d.answers(200, "The batch is canceled", batch), d.answers(202, "Some of its jobs run and were asked to stop", batch), d.problems(401, 404, 409, 503)), a.cancelBatch)
 	huma.Register(h, d.operation("list-batches", http.MethodGet, "/v1/batches", "List batches",
 		"Answers the tenant's batches, newest first, as long as they are kept. Where next_cursor is, there may be more.",
@@ -48,7 +48,7 @@ func (a *API) batchRoutes(mux *listedMux, h huma.API, d documenter) {
 
 	mux.HandleFunc("GET /v1/batches/{id}/results", a.batchResults)
 	results := d.operation("list-batch-results", http.MethodGet, "/v1/batches/{id}/results", "Read the results of a batch",
-		"Answers what has ended of the batch as JSON Lines, by index: {\"index\", \"id\", \"result\"}, or an error in the place of a result for a job that was rejected. "+
+		"Answers what has ended of the batch as JSON Lines, by index: {\"index\", \"id\", \"result\"}, or an error in the place of a result for a job that was rejected, or whose result is kept no longer or can't be read. "+
 			"The token in a batch's results_url is enough; without it, the tenant's own is needed. An answer that breaks off can be gone on with at from.",
 		d.problems(401, 403, 404, 422, 503))
 	results.Responses["200"] = &huma.Response{Description: "A BatchResult a line", Content: map[string]*huma.MediaType{producer.LinesMediaType: {Schema: d.schema(job.BatchResult{})}}}

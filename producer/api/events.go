@@ -69,7 +69,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, c caller, id, after 
 	first, more := <-told
 	switch {
 	case a.draining.Err() != nil:
-		return huma.ErrorWithHeaders(newProblem(job.CodeUnavailable, "this api process is ending; another may answer"), http.Header{"Retry-After": {"1"}})
+		return errEnding
 	case !more: // the client had the last event: a browser that is told so comes back no more
 		w.WriteHeader(http.StatusNoContent)
 	case first.err != nil:

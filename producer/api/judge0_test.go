@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
 	"github.com/glovebox-run/glovebox/job"
@@ -93,6 +95,45 @@ func TestJudge0Faults(t *testing.T) {
 	page, err := w.Client.List(t.Context(), producer.ListOptions{})
 	if err != nil || len(page.Jobs) > 0 {
 		t.Errorf("got %d jobs, %v, want none", len(page.Jobs), err)
+	}
+}
+
+// deadlined is an answer that notes when it got its deadline.
+type deadlined struct {
+	http.ResponseWriter
+
+	at *atomic.Pointer[time.Time]
+}
+
+func (d deadlined) SetWriteDeadline(until time.Time) error {
+	now := time.Now()
+	d.at.Store(&now)
+	return http.NewResponseController(d.ResponseWriter).SetWriteDeadline(until)
+}
+
+// Unwrap is for http.ResponseController.
+func (d deadlined) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+// TestJudge0BatchTime: the tokens of many submissions have an answer's time, however long it took to store these.
+func TestJudge0BatchTime(t *testing.T) {
+	t.Parallel()
+	w := newJudge0(t)
+	var at atomic.Pointer[time.Time]
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.api.ServeHTTP(deadlined{rw, &at}, r) }))
+	t.Cleanup(srv.Close)
+	one := map[string]any{"language_id": 46, "source_code": "true"}
+	a := w.do(t, http.MethodPost, srv.URL+"/judge0/submissions/batch", strings.NewReader(marshal(t, map[string]any{"submissions": []any{one, one, one}})), "Content-Type: application/json")
+	var made []struct{ Token string }
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated || len(made) != 3 {
+		t.Fatalf("got %d %s, %v, want 201 and three tokens", a.status, a.body, err)
+	}
+	id, _ := job.IDOfUUID("default", made[2].Token)
+	last, err := w.Client.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set := at.Load(); set == nil || set.Before(last.Timing.CreatedAt) {
+		t.Errorf("the deadline was set at %v, and the last job stored at %s", set, last.Timing.CreatedAt)
 	}
 }
 

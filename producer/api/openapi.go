@@ -66,7 +66,7 @@ func (a *API) routes(mux *listedMux, version string) error {
 		d.answers(200, "The job's result; without Prefer, its record if it has not ended", &huma.Schema{OneOf: []*huma.Schema{d.result, d.record}}),
 		d.answers(202, "The time is up and the job has not ended", d.record), d.problems(401, 404, 503)), a.get)
 	huma.Register(h, d.operation("cancel-job", http.MethodDelete, "/v1/jobs/{id}", "Cancel or purge a job",
-		"Ends a queued job at once and asks for the end of a running one. Cancelling a canceled job again changes nothing. With purge=true, deletes everything that is kept of a job that has ended, instead: its record, result and files; a webhook that is still to be delivered is not.",
+		"Ends a queued job at once and asks for the end of a running one. Cancelling a canceled job again changes nothing. A token without the scope read is told the job's id, status and times. With purge=true, deletes everything that is kept of a job that has ended, instead: its record, result and files; a webhook that is still to be delivered is not.",
 		d.answers(200, "The job is canceled: its result", d.result), d.answers(202, "The job runs and was asked to stop", d.record),
 		d.answers(204, "The job is purged", nil), d.problems(401, 404, 409, 422, 503)), a.cancel)
 	describePurge(h.OpenAPI().Paths["/v1/jobs/{id}"].Delete, "Delete everything that is kept of the job, which has to have ended, instead of cancelling it.")

@@ -147,6 +147,9 @@ func retryLater(p problem) error {
 	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {"5"}})
 }
 
+// errEnding is answered by an API that drains.
+var errEnding = huma.ErrorWithHeaders(newProblem(job.CodeUnavailable, "this api process is ending; another may answer"), http.Header{"Retry-After": {"1"}})
+
 // invalidProblem lists the wrong fields.
 func invalidProblem(fields job.Invalid) problem {
 	p := newProblem(job.CodeInvalid, "1 field is wrong")

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -70,5 +71,51 @@ func TestArtifactsNeedRead(t *testing.T) {
 	}
 	if _, b, _ := w.batch(t, "application/x-ndjson", fmt.Sprintf("{%s}\n", uses), submits); b.Rejected != 1 || !strings.Contains(b.Errors[0].Message, "the scope read") {
 		t.Errorf("a batch: got %+v", b)
+	}
+}
+
+// TestCancelWithoutRead: a token without the scope read that cancels what others submitted is told where that stands, and nothing of what it left.
+func TestCancelWithoutRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	w.tenant(t, "acme", job.Terms{})
+	all := as(w.token(t, producer.TokenRequest{}).Secret)
+	submits := as(w.token(t, producer.TokenRequest{Scopes: []job.Scope{job.ScopeSubmit}}).Secret)
+	const hidden = "hidden"
+	var made job.Summary
+	w.expecting(t, "POST", "/v1/jobs", `{"runtime":"python","source":"1","metadata":{"k":"hidden"}}`, http.StatusAccepted, &made, all)
+	started := w.Start(t, made.ID)
+	cancel := func(status int) {
+		t.Helper()
+		a := w.do(t, "DELETE", "/v1/jobs/"+made.ID, http.NoBody, submits)
+		var j producer.Job
+		if err := json.Unmarshal(a.body, &j); err != nil || a.status != status || j.ID != made.ID || j.Timing.CreatedAt.IsZero() || strings.Contains(string(a.body), hidden) {
+			t.Errorf("job: got %d %s, %v, want %d and no more than id, status and times", a.status, a.body, err, status)
+		}
+	}
+	cancel(http.StatusAccepted)
+	w.End(t, started, map[string]string{"hidden.csv": "1"}, func(r *job.Result) { r.Status, r.ExitCode, r.Stdout = job.Canceled, nil, hidden })
+	cancel(http.StatusOK)
+	if a := w.do(t, "DELETE", "/v1/jobs/"+made.ID, http.NoBody, all); a.status != http.StatusOK || !strings.Contains(string(a.body), "hidden.csv") {
+		t.Errorf("job, with the scope read: got %d %s, want all of it", a.status, a.body)
+	}
+
+	const options = `{"batch":{"idempotency_key":"theirs","metadata":{"k":"hidden"}}}` + "\n"
+	_, b, _ := w.batch(t, producer.LinesMediaType, options+line+line+`{"runtime":"hidden","source":"1"}`, all)
+	w.End(t, w.Start(t, job.ItemID(b.ID, 0)), nil, nil)
+	a := w.do(t, "DELETE", "/v1/batches/"+b.ID, http.NoBody, submits)
+	var got job.Batch
+	if err := json.Unmarshal(a.body, &got); err != nil || a.status != http.StatusOK || got.ID != b.ID || got.Status != job.BatchCanceled || got.Counts[job.Succeeded] != 1 ||
+		got.FinishedAt == nil || got.ResultsURL != "" || strings.Contains(string(a.body), hidden) {
+		t.Errorf("batch: got %d %s, %v, want no more than id, status, counts and times", a.status, a.body, err)
+	}
+	if a := w.do(t, "DELETE", "/v1/batches/"+b.ID, http.NoBody, all); !strings.Contains(string(a.body), "results_url") || !strings.Contains(string(a.body), hidden) {
+		t.Errorf("batch, with the scope read: got %d %s, want all of it", a.status, a.body)
+	}
+	for who, want := range map[string]bool{submits: false, all: true} { // another batch under its key
+		if a, _, p := w.batch(t, producer.LinesMediaType, options+line+line+line+line, who); a.status != http.StatusConflict || p.Batch == nil || (p.Batch.ResultsURL != "") != want {
+			t.Errorf("another batch under the key: got %d %s, want 409 and a results_url: %t", a.status, a.body, want)
+		}
 	}
 }

@@ -58,4 +58,9 @@ func TestForkSession(t *testing.T) {
 		t.Errorf("its session has ended: got %+v", fork)
 	}
 	w.expecting(t, "POST", path, `{"metadata":{"k":"v"}}`, http.StatusGone, nil)
+	w.expecting(t, "DELETE", "/v1/sessions/"+x.ID+"?purge=true", "", http.StatusNoContent, nil)
+	w.expecting(t, "POST", path, `{"metadata":{"k":"v"}}`, http.StatusNotFound, nil)
+	if w.expecting(t, "POST", path, own, http.StatusAccepted, &again); again.ID != fork.ID {
+		t.Errorf("its session is gone, the same key: got %+v, want the fork", again)
+	}
 }

@@ -2,9 +2,11 @@ package direct
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 )
@@ -93,6 +95,12 @@ const (
 	batchEnding = 30 * time.Second
 )
 
+// What a batch has in the place of a result that is not to be had.
+var (
+	errNotKept = &job.Error{Code: job.CodeNotFound, Message: "the result is kept no longer"}
+	errSpoiled = &job.Error{Code: job.CodeInternal, Message: "the result can't be read"}
+)
+
 // BatchResults is [producer.Batches.BatchResults].
 func (c *Client) BatchResults(ctx context.Context, id string, from int) iter.Seq2[job.BatchResult, error] {
 	return func(yield func(job.BatchResult, error) bool) {
@@ -140,17 +148,26 @@ func (c *Client) results(ctx context.Context, b record.Batch, first, n int, yiel
 		switch {
 		case prints[i].Rejected():
 			result.ID, result.Error = "", b.Rejection(result.Index)
-		case !prints[i].Known(), r.ID != "" && !r.State.Final():
+		case !prints[i].Known(), r.State != "" && !r.State.Final():
 			continue
 		case r.ID == "":
-			result.Error = &job.Error{Code: job.CodeNotFound, Message: "the result is kept no longer"}
+			result.Error = errNotKept
+		case r.State == "":
+			result.Error = errSpoiled
 		default:
 			j, err := reader.read(ctx, r)
-			if err != nil {
+			switch {
+			case errors.Is(err, artifacts.ErrNotFound):
+				result.Error = errNotKept
+			case unreadable(err):
+				c.log.WarnContext(ctx, "a result of a batch can't be read", "job_id", r.ID, "error", err)
+				result.Error = errSpoiled
+			case err != nil:
 				line.keep(0)
 				return false, err
+			default:
+				result.Result = j.Result
 			}
-			result.Result = j.Result
 		}
 		more := yield(result, nil)
 		line.keep(0)

@@ -63,20 +63,26 @@ func (c *Client) read(ctx context.Context, r record.Record) (producer.Job, error
 	}
 	if c.links != nil {
 		if result, err = c.links.Absolute(result, r.Expires()); err != nil {
-			return producer.Job{}, err
+			return producer.Job{}, fmt.Errorf("read result of job %s: %w: %w", r.ID, errNoResult, err)
 		}
 	}
 	j.Result = &result
 	return j, nil
 }
 
-// result is the stored result, its URLs still relative. A large one takes memory.
-func (c *Client) result(ctx context.Context, r record.Record) (job.Result, error) {
+// result is the stored result, its URLs still relative. A large one takes memory, which one that can't be read gives back.
+func (c *Client) result(ctx context.Context, r record.Record) (result job.Result, err error) {
+	held := &reservation{Memory: c.memory}
+	defer func() {
+		if err != nil {
+			held.keep(0)
+		}
+	}()
 	take := func(size int64) error {
 		if size <= smallResult {
 			return nil
 		}
-		return c.memory.Take(ctx, answerWeight*size)
+		return held.Take(ctx, answerWeight*size)
 	}
 	b := r.Result
 	switch {
@@ -100,7 +106,6 @@ func (c *Client) result(ctx context.Context, r record.Record) (job.Result, error
 			return job.Result{}, err
 		}
 	}
-	var result job.Result
 	if err := json.Unmarshal(b, &result); err != nil {
 		return job.Result{}, fmt.Errorf("%w: decode: %w", errNoResult, err)
 	}
@@ -167,7 +172,7 @@ func await[T any](ctx context.Context, done *record.Listener, id string, look fu
 		switch {
 		case ctx.Err() != nil:
 			return none, ctx.Err()
-		case err == nil && ended, errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrNoSession):
+		case err == nil && ended, errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrNoSession), unreadable(err):
 			return v, err
 		case err == nil:
 			failing = time.Time{}

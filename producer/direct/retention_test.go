@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/glovebox-run/glovebox/artifacts"
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
@@ -256,5 +258,100 @@ func TestResultOfAnotherPlace(t *testing.T) {
 	}
 	if got, err := w.Client.Get(t.Context(), j.Summary.ID); err == nil {
 		t.Errorf("got the result %q", got.Result.Stdout)
+	}
+}
+
+// resultOf is where the bucket has a job's result.
+func resultOf(t *testing.T, id string) string {
+	t.Helper()
+	keys, err := artifacts.JobKeys("default", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys.Result(1)
+}
+
+// TestUnreadableResults: a result that can't be read is an error in its place, and the batch's others are answered.
+func TestUnreadableResults(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	ctx := t.Context()
+	jobs := []struct {
+		name  string
+		spoil func(record, result, id string) error
+		code  string
+	}{
+		{"the first", nil, ""},
+		{"no object", func(_, result, id string) error {
+			return errors.Join(w.Raw.Del(ctx, result).Err(), w.Objects.Remove(ctx, resultOf(t, id)))
+		}, job.CodeNotFound},
+		{"no JSON", func(_, result, _ string) error { return w.Raw.Set(ctx, result, "{", 0).Err() }, job.CodeInternal},
+		{"a link to no job", func(_, result, _ string) error {
+			return w.Raw.Set(ctx, result, `{"id":"x","stdout_url":"stdout"}`, 0).Err()
+		}, job.CodeInternal},
+		{"a spoiled record", func(record, _, _ string) error { return w.Raw.HSet(ctx, record, "metadata", "{").Err() }, job.CodeInternal},
+		{"a record of another type", func(record, _, _ string) error { return w.Raw.Set(ctx, record, "x", 0).Err() }, job.CodeInternal},
+		{"a result of another type", func(_, result, _ string) error {
+			return errors.Join(w.Raw.Del(ctx, result).Err(), w.Raw.HSet(ctx, result, "x", "y").Err())
+		}, job.CodeInternal},
+		{"purged", func(_, _, id string) error { return w.Client.Purge(ctx, id) }, job.CodeNotFound},
+		{"the last", nil, ""},
+	}
+	b, err := w.Client.SubmitBatch(ctx, producer.BatchOptions{}, oneByOne(slices.Repeat([]job.Spec{{Runtime: "python", Source: "1"}}, len(jobs))...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range jobs {
+		id := job.ItemID(b.ID, i)
+		w.End(t, w.Start(t, id), nil, nil)
+		if tt.spoil == nil {
+			continue
+		}
+		if err := tt.spoil("gb:{default}:job:"+id, "gb:{default}:result:"+id, id); err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+	}
+	next := 0
+	for r, err := range w.Client.BatchResults(ctx, b.ID, 0) {
+		if err != nil {
+			t.Fatalf("behind %d: %v", next, err)
+		}
+		tt, code := jobs[r.Index], ""
+		if r.Error != nil {
+			code = r.Error.Code
+		}
+		if r.Index != next || r.ID != job.ItemID(b.ID, next) || code != tt.code || (r.Result != nil) != (tt.code == "") {
+			t.Errorf("%s: got %+v, want the code %q", tt.name, r, tt.code)
+		}
+		next++
+	}
+	if next != len(jobs) {
+		t.Errorf("got %d results, want %d", next, len(jobs))
+	}
+}
+
+// TestWaitUnreadable: who waits for a job whose result can't be read is told so at once, and what that took of memory is given back.
+func TestWaitUnreadable(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	j, err := w.Client.Submit(t.Context(), job.Spec{Runtime: "python", Source: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := j.Summary.ID
+	if _, err := w.Objects.PutBytes(t.Context(), resultOf(t, id), "application/json", []byte(strings.Repeat(" ", 300<<10))); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Worker.End(t.Context(), w.Start(t, id), record.Ending{Status: job.Succeeded, ResultRef: resultOf(t, id)}); err != nil {
+		t.Fatal(err)
+	}
+	m := &counted{}
+	if _, err := w.Client.ForAnswer("default", m).Wait(inTime(t), id); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want why the result can't be read", err)
+	}
+	if held, _ := m.now(); held != 0 || m.takes != 1 {
+		t.Errorf("got %d bytes held, and %d reads of the result, want 0 and 1", held, m.takes)
 	}
 }

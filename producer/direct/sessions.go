@@ -42,8 +42,7 @@ func (c *Client) StartSession(ctx context.Context, s job.SessionSettings) (job.S
 
 // ForkSession is [producer.Sessions.ForkSession].
 func (c *Client) ForkSession(ctx context.Context, id string, f job.SessionFork) (job.Session, error) {
-	of, err := c.takeSession(ctx, c.memory, id)
-	if err != nil {
+	if err := c.ownSession(id); err != nil {
 		return job.Session{}, err
 	}
 	asked, err := job.Marshal(struct {
@@ -54,11 +53,16 @@ func (c *Client) ForkSession(ctx context.Context, id string, f job.SessionFork) 
 		return job.Session{}, fmt.Errorf("encode fork: %w", err)
 	}
 	if f.IdempotencyKey != "" {
+		// Before anything is read or checked: what was forked then may be gone.
 		if x, err := c.records.FindSessionByKey(ctx, c.tenant, f.IdempotencyKey, asked); err == nil {
 			return wireSession(x), nil
 		} else if !errors.Is(err, job.ErrNoSession) {
 			return job.Session{}, err
 		}
+	}
+	of, err := c.takeSession(ctx, c.memory, id)
+	if err != nil {
+		return job.Session{}, err
 	}
 	s, err := c.checkSession(ctx, f.Settings(of.Settings))
 	if err != nil {

@@ -28,6 +28,11 @@ const (
 	cancelTime = 10 * time.Second
 )
 
+// SetDeadline gives an answer that is written now the time that any has, however long it took until then.
+func SetDeadline(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // else the connection is gone
+}
+
 // Patience is how long a program may wait for a place, where its façade says so.
 func (c *Call) Patience(own time.Duration) time.Duration { return cmp.Or(c.Wait, own) }
 

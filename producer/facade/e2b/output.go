@@ -92,8 +92,8 @@ func restOf(ctx context.Context, c *facade.Call, r job.Result, stream string, o 
 		}
 		have := buffer[:kept+n]
 		cut := len(have)
-		if !last {
-			cut = len(job.WholeCharacters(have))
+		if !last { // facade.TimeUp is passed on whole
+			cut = len(job.WholeCharacters(have[:len(have)-len(facade.TimeUp)]))
 		}
 		if err := tell(o.pass(have[:cut])); err != nil || last {
 			return err

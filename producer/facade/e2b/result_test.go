@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +53,23 @@ func TestOutput(t *testing.T) {
 	var o output
 	if told := o.take(producer.Event{Data: []byte("x"), Offset: 5}); told != nil || !o.gap {
 		t.Errorf("after a gap: got %q", told)
+	}
+}
+
+// TestRestOf: the line that is Glovebox's own is left out wherever it lies in what is told at once.
+func TestRestOf(t *testing.T) {
+	t.Parallel()
+	for n := range len(facade.TimeUp) + 1 {
+		printed := strings.Repeat("x", chunk-n)
+		for status, want := range map[job.Status]string{job.TimedOut: printed, job.Failed: printed + facade.TimeUp} {
+			r := job.Result{Status: status, Stderr: printed + facade.TimeUp}
+			var o output
+			var told []byte
+			err := restOf(t.Context(), &facade.Call{}, r, producer.Stderr, &o, func(b []byte) error { told = append(told, b...); return nil })
+			if told = append(told, o.last(r)...); err != nil || string(told) != want {
+				t.Errorf("%d bytes of it in the first piece, %s: got %d bytes, %v, want %d", n, status, len(told), err, len(want))
+			}
+		}
 	}
 }
 

@@ -75,6 +75,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	if err != nil {
 		panic(err) // all that is answered is made of what JSON has
 	}
+	facade.SetDeadline(w) // to store many jobs may have taken longer than an answer may
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(b) // the client may have left
