@@ -68,8 +68,12 @@ func (w *Worker) outage(ctx context.Context, began time.Time) error {
 		return reason
 	}
 	if !b.probed.After(failed) { // otherwise another job's probe has answered that
-		b.probed = time.Now()
-		b.result = w.probe(ctx)
+		probed := time.Now()
+		result := w.probe(ctx)
+		if result != nil && ctx.Err() != nil { // it was given up: a job that is canceled is no outage to the others
+			return result
+		}
+		b.probed, b.result = probed, result
 	}
 	if b.result != nil && ctx.Err() == nil {
 		w.pause(b.result)

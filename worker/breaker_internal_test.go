@@ -72,9 +72,9 @@ type wellSandboxes struct {
 
 func (*wellSandboxes) Ping(context.Context) error { return nil }
 
-func (s *wellSandboxes) Run(context.Context, sandbox.Program, sandbox.Sink) (sandbox.Outcome, error) {
+func (s *wellSandboxes) Run(ctx context.Context, _ sandbox.Program, _ sandbox.Sink) (sandbox.Outcome, error) {
 	s.probed()
-	return sandbox.Outcome{}, nil
+	return sandbox.Outcome{}, ctx.Err()
 }
 
 type wellObjects struct{ Objects }
@@ -150,6 +150,23 @@ func TestDrainedAsItGoesOn(t *testing.T) {
 	}
 	<-drained
 	w.staysDrained(t)
+}
+
+// TestGivenUpProbe: a job that is canceled while its worker makes a probe pauses nobody, and what was given up answers for no other job.
+func TestGivenUpProbe(t *testing.T) {
+	t.Parallel()
+	w := sessionWorker(t, 1024)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.Images, w.Sandboxes, w.Objects = []string{"image"}, &wellSandboxes{probed: cancel}, wellObjects{}
+	if err := w.outage(ctx, time.Now()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was given up", err)
+	}
+	if b := &w.breaker; w.paused() != nil || b.result != nil || !b.probed.IsZero() {
+		t.Errorf("it is paused by %v, and a probe of %s has answered %v", w.paused(), b.probed, b.result)
+	}
+	if err := w.outage(t.Context(), time.Now()); err != nil || w.breaker.probed.IsZero() {
+		t.Errorf("another job: got %v, want that the worker is well", err)
+	}
 }
 
 // atMessage is a log that calls do at each line whose message begins so.

@@ -30,10 +30,10 @@ type capture struct {
 	// cuts has the stream cut off where the disk is full. Else that is an error.
 	cuts bool
 
-	cut      bool          // it was: memory has all that is left
 	mask     *secrets.Mask // nil for a job without secrets
-	mu       sync.Mutex    // for the reader of from
 	half     []byte        // of a character, whose rest has not come
+	mu       sync.Mutex    // for the reader of from, which may find the disk full, too
+	cut      bool          // it was: memory has all that is left
 	head     []byte
 	spool    *os.File
 	buffered *bufio.Writer // of spool: a program may print byte by byte
@@ -68,11 +68,11 @@ func (c *capture) end(cut bool) error {
 
 // append adds p as it is.
 func (c *capture) append(p []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(p) == 0 || c.cut {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	err := c.keep(p)
 	if err == nil || c.cuts && noRoom(err) {
 		c.head = append(c.head, p[:min(len(p), job.InlineOutput-len(c.head))]...)
@@ -108,7 +108,9 @@ func (c *capture) orCut(err error) error {
 	if !c.cuts || !noRoom(err) {
 		return err
 	}
-	_ = c.close() // nothing of the file is used
+	if c.spool != nil {
+		_ = c.spool.Close() // nothing of the file is used
+	}
 	c.spool, c.cut = nil, true
 	c.head = job.WholeCharacters(c.head)
 	c.size, c.sum = int64(len(c.head)), sha256.New()
@@ -186,6 +188,9 @@ func (c *capture) from(offset, most int64) ([]byte, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.orCut(c.flush()); err != nil {
+		return nil, err
+	}
 	if offset > c.size { // it was cut off since
 		return nil, nil
 	}
@@ -193,9 +198,6 @@ func (c *capture) from(offset, most int64) ([]byte, error) {
 	if c.spool == nil {
 		copy(p, c.head[offset:])
 		return p, nil
-	}
-	if err := c.flush(); err != nil {
-		return nil, err
 	}
 	if _, err := c.spool.ReadAt(p, offset); err != nil {
 		return nil, fmt.Errorf("read spooled output: %w", err)
@@ -220,6 +222,8 @@ func (c *capture) all() (io.Reader, error) {
 }
 
 func (c *capture) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.spool == nil {
 		return nil
 	}

@@ -109,11 +109,13 @@ func TestCaptureFullDisk(t *testing.T) {
 		kib     int // of the disk
 		written int // bytes, before what the disk has no room for
 		last    int
+		read    bool // before its end
 	}{
-		{"for the head", 4, 10, 2 * most},
-		{"for what follows", most>>10 + 16, most - 1, 2 * most},
-		{"later", 256, 200 << 10, 200 << 10},
-		{"at the end", most>>10 + 4, most, spoolBuffer - 10},
+		{"for the head", 4, 10, 2 * most, false},
+		{"for what follows", most>>10 + 16, most - 1, 2 * most, false},
+		{"later", 256, 200 << 10, 200 << 10, false},
+		{"at the end", most>>10 + 4, most, spoolBuffer - 10, false},
+		{"as it is read", most>>10 + 4, most, spoolBuffer - 10, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -122,6 +124,11 @@ func TestCaptureFullDisk(t *testing.T) {
 			for _, p := range [][]byte{text[:c.written], text[c.written:]} {
 				if err := k.write(p); err != nil {
 					t.Fatal(err)
+				}
+			}
+			if c.read {
+				if p, err := k.from(0, 1<<20); err != nil || string(p) != head {
+					t.Fatalf("got %d bytes, %v, want the %d of the head", len(p), err, len(head))
 				}
 			}
 			if err := errors.Join(k.end(false), k.write([]byte("more"))); err != nil {

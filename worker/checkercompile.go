@@ -58,7 +58,11 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (_ sandbox.
 		c.worker.Log.Warn("what a checker's compile step made can't be unpacked: it is compiled", "job_id", program.JobID, "epoch", program.Epoch, "status", o.Status)
 	}
 	c.worker.Metrics.CheckerCompiled(false)
-	return c.worker.Sandboxes.Run(ctx, program, s)
+	o, err := c.worker.Sandboxes.Run(ctx, program, s)
+	if err == nil && o.Silent { // the submission is tried again: it has no part in that
+		err = errors.New("nothing was heard of the checker's compile step")
+	}
+	return o, err
 }
 
 // pack compiles the checker in a sandbox that sees nothing of any test, and keeps what that made. It returns nil if there is nothing to

@@ -246,11 +246,15 @@ func (c *checkerProgram) ruling(ctx context.Context, more int) (grading.Ruling, 
 	if err != nil || ended != nil {
 		return ruled(ended), err
 	}
-	r := c.rule(o, more)
+	return c.doubted(c.rule(o, more)), nil
+}
+
+// doubted returns the ruling, and has the checker compiled anew where it has failed.
+func (c *checkerProgram) doubted(r grading.Ruling) grading.Ruling {
 	if r.Verdict == job.JudgeError {
 		c.worker.compiled.doubt(c.key)
 	}
-	return r, nil
+	return r
 }
 
 // outcome waits for the end of the check that was given. A ruling says that the sandbox has ended with it.

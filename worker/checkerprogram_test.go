@@ -9,6 +9,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/internal/grading/kattis"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker"
 )
 
 // anyDivisor accepts any divisor of the input between 1 and it, and says how good it is.
@@ -219,6 +220,20 @@ func TestCheckerPrograms(t *testing.T) {
 				t.Errorf("got %s, %+v, want an error with %q", r.Status, r.Error, c.fault)
 			}
 		})
+	}
+}
+
+// TestSilentChecker: that nothing was heard of a checker's compile step is no fault of the submission, which is tried again.
+func TestSilentChecker(t *testing.T) {
+	t.Parallel()
+	s := &silent{}
+	s.steps.Store(1)
+	g := start(t, func(c *worker.Config) { s.Sandboxes = c.Sandboxes; c.Sandboxes = s })
+	if r := g.result(g.submit(compiledBy("true"))); cameTo(r) != "AC 2: AC AC" || r.Attempt != 2 {
+		t.Errorf("got %s in attempt %d; %+v", cameTo(r), r.Attempt, r.Error)
+	}
+	if strings.Contains(g.log.String(), pauses) {
+		t.Error("it made the worker pause")
 	}
 }
 

@@ -181,12 +181,15 @@ func (c *checkerProgram) hear(ctx context.Context, d *dialog, program job.Verdic
 		}
 	}
 	d.toInteractor.end()
-	interactor, err := c.ruling(ctx, d.more)
+	o, ended, err := c.outcome(ctx)
 	d.close()
-	if err != nil {
+	switch {
+	case err != nil:
 		return grading.Ruling{}, err
+	case ended != nil:
+		return grading.RuleDialog(program, *ended, first), nil
 	}
-	return grading.RuleDialog(program, interactor, first), nil
+	return c.doubted(grading.RuleDialog(program, c.rule(o, d.more), first)), nil // that it fails as it is ended says nothing of it
 }
 
 // abandon ends a dialog whose program has gone, or is to be run once more. That the interactor fails then says nothing of it.

@@ -126,7 +126,8 @@ func (untilEnd) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (san
 	}
 }
 
-// TestAbandon: an interactor that is ended as its program is run once more keeps what its compile step made, and its sandbox. One that fails by itself doesn't.
+// TestAbandon: an interactor that is ended as its program is run once more, or that fails only as the program ends, keeps what its compile step made, and its sandbox.
+// One that fails by itself doesn't.
 func TestAbandon(t *testing.T) {
 	t.Parallel()
 	w := &Worker{Config: Config{Sandboxes: untilEnd{}, Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewWorker(prometheus.NewRegistry(), nil)}}
@@ -150,6 +151,9 @@ func TestAbandon(t *testing.T) {
 		if err := c.abandon(t.Context(), talk()); err != nil || kept() != "tar" || begun != 1 || c.lost > 0 {
 			t.Fatalf("got %v, %q is kept, %d sandboxes were begun, %d lost", err, kept(), begun, c.lost)
 		}
+	}
+	if r, err := c.hear(t.Context(), talk(), job.TestTimedOut); err != nil || r.Verdict != job.TestTimedOut || kept() != "tar" || begun != 1 {
+		t.Errorf("one whose program waits for ever: got %+v, %v, %q is kept, %d sandboxes were begun", r, err, kept(), begun)
 	}
 	if r, err := c.hear(t.Context(), talk(), ""); err != nil || r.Verdict != job.JudgeError || kept() != "" {
 		t.Errorf("one that fails: got %+v, %v, %q is kept", r, err, kept())

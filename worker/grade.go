@@ -27,7 +27,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 	for lost := 0; ; {
 		given, before := g.given, g.usage
 		g.began = time.Time{} // a sandbox's start is no test's time
-		o, err := w.Sandboxes.Run(ctx, program, g)
+		o, err := w.runProgram(ctx, j, program, g)
 		if err == nil && o.Lost {
 			lost++
 		}

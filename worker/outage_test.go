@@ -173,6 +173,50 @@ func TestProbeThatHangs(t *testing.T) {
 	}
 }
 
+// silent is a Podman in which nothing is heard of so many compile steps, and whose probes fail while it is sick.
+type silent struct {
+	worker.Sandboxes
+	steps atomic.Int32
+	sick  atomic.Bool
+}
+
+func (s *silent) Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
+	switch {
+	case p.JobID == worker.ProbeID && s.sick.Load():
+		return sandbox.Outcome{}, errors.New("no sandbox can be made")
+	case len(p.Compile) > 0 && s.steps.Add(-1) >= 0:
+		return sandbox.Outcome{
+			Status: job.CompileFailed, ExitCode: job.TimedOutExitCode, Silent: true,
+			Compile: &job.Compile{ExitCode: job.TimedOutExitCode, Output: "Compilation timed out\n"},
+		}, nil
+	}
+	return s.Sandboxes.Run(ctx, p, sink)
+}
+
+// TestSilentCompileStep: that nothing was heard of a compile step says something of the job only where its worker can run sandboxes.
+func TestSilentCompileStep(t *testing.T) {
+	t.Parallel()
+	for name, tests := range map[string][]job.Test{"a job": nil, "a graded one": {{Name: "1", Answer: "hello\n"}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &silent{}
+			s.steps.Store(2)
+			s.sick.Store(true)
+			g := start(t, func(c *worker.Config) { s.Sandboxes = c.Sandboxes; c.Sandboxes = s })
+			id := g.submit(job.Spec{Runtime: "bash", Source: "echo hello", Tests: tests, Commands: &job.Commands{Compile: "true", Run: "bash main.sh"}})
+			g.says("job met an outage")
+			if j := g.state(id, job.Queued); j.State != job.Queued || j.Attempts != 0 || j.OutageSince.IsZero() {
+				t.Errorf("where no sandbox can be made: got %s, %d attempts, outage since %s; want it handed back at no cost", j.State, j.Attempts, j.OutageSince)
+			}
+			s.sick.Store(false)
+			g.says(goesOn)
+			if r := g.result(id); r.Status != job.CompileFailed || r.Compile == nil || r.Compile.ExitCode != job.TimedOutExitCode || r.Attempt != 1 || s.steps.Load() != 0 {
+				t.Errorf("where they can: got %s, %+v at attempt %d, %d steps are left; want it compile_failed", r.Status, r.Compile, r.Attempt, s.steps.Load())
+			}
+		})
+	}
+}
+
 // claiming says of a job's run what an outage would say.
 type claiming struct{ worker.Sandboxes }
 

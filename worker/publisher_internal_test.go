@@ -16,8 +16,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/glovebox-run/glovebox/artifacts"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
+	"github.com/glovebox-run/glovebox/worker/sandbox"
 )
 
 // published is a Redis that does what a test tells it.
@@ -149,6 +151,37 @@ func TestPublisherLateWatcher(t *testing.T) {
 		if !bytes.Equal(p.out[record.EventStdout].Bytes(), text) || !slices.Contains(p.types(), "end") {
 			t.Errorf("size %d: got %d bytes, %q", size, p.out[record.EventStdout].Len(), p.types())
 		}
+	}
+}
+
+// TestPublisherFullDisk: who watches an execution whose output the worker's disk has no room for sees its head, and all that comes behind it.
+func TestPublisherFullDisk(t *testing.T) {
+	t.Parallel()
+	p, l, o, running := eventPublisherTest(t)
+	o.stdout.dir, o.stdout.cuts = fullDisk(t, job.InlineOutput>>10+4), true
+	l.start(running)
+	head := strings.Repeat("x", job.InlineOutput)
+	for _, out := range []error{o.Stdout([]byte(head)), o.Stdout(bytes.Repeat([]byte("x"), spoolBuffer-10)), o.Stderr([]byte("said")), o.Stdout([]byte("more"))} {
+		if out != nil {
+			t.Fatal(out)
+		}
+	}
+	gbtest.Eventually(t, "what comes behind it is published", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.out[record.EventStderr].String() == "said"
+	})
+	if err := errors.Join(o.Stdout([]byte("more")), o.end(sandbox.Outcome{})); err != nil {
+		t.Fatal(err)
+	}
+	l.addShown([]job.Shown{{Kind: job.ShownValue, Data: map[string]job.Rendering{"text/plain": {Text: "2"}}}})
+	l.finish()
+	types := p.types()
+	if n := len(types); types[n-2] != "display" || types[n-1] != "end" || !o.stdout.cut {
+		t.Errorf("got %q, cut off: %t", types, o.stdout.cut)
+	}
+	if got := p.out[record.EventStdout].String(); got != head {
+		t.Errorf("got %d bytes, want the %d of the head", len(got), len(head))
 	}
 }
 

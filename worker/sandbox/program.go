@@ -251,6 +251,8 @@ type Outcome struct {
 	// Startup is from the call of Run to the program's first instruction.
 	Startup time.Duration
 	Compile *job.Compile
+	// Silent says that nothing was heard of the compile step until its time was up: it may be the sandbox that hangs, and not the step.
+	Silent bool
 	// Skipped lists what the program left that is no artifact, at most job.MaxSkipped
 	// entries; SkippedTotal counts all.
 	Skipped      []job.Skipped

@@ -177,7 +177,15 @@ func TestServe(t *testing.T) {
 			act:  func(r *rogue) { r.ready() },
 			want: sandbox.Outcome{Status: job.CompileFailed, ExitCode: job.TimedOutExitCode, Compile: &job.Compile{
 				ExitCode: job.TimedOutExitCode, WallMS: job.DefaultLimits.WallMS + grace.Milliseconds(), Output: "Compilation timed out\n",
-			}},
+			}, Silent: true},
+		},
+		{
+			name: "compile step of a sandbox that waited says nothing after an input was read",
+			task: Task{Program: sandbox.Program{Compile: []string{"cc"}, Files: []sandbox.File{fileOf("a", "abc", 3, nil)}}}, warm: true,
+			act: func(r *rogue) { r.ready() },
+			want: sandbox.Outcome{Status: job.CompileFailed, ExitCode: job.TimedOutExitCode, Compile: &job.Compile{
+				ExitCode: job.TimedOutExitCode, WallMS: job.DefaultLimits.WallMS + grace.Milliseconds(), Output: "Compilation timed out\n",
+			}, Silent: true, Warm: true},
 		},
 		{
 			name: "compile step of a sandbox that waited says nothing",
