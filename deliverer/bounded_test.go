@@ -7,10 +7,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/glovebox-run/glovebox/internal/gbtest"
+	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/record"
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer/direct"
@@ -228,6 +232,56 @@ func TestMessagesMemory(t *testing.T) {
 	for _, id := range []string{first, second} {
 		if d := b.settled(t, id, record.Delivered); d.Attempt != 1 {
 			t.Errorf("got %+v, want it delivered by its first attempt", d)
+		}
+	}
+}
+
+// TestMessageWaitsForJobs: a message that has to wait for other jobs is put off without an attempt, and given up in the end. It is no fault of ours
+// of which an operator is told.
+func TestMessageWaitsForJobs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	registry := prometheus.NewRegistry()
+	b.config.Metrics = metrics.NewDeliverer(registry)
+	var others atomic.Bool // whether they have ended
+	b.config.Translate = func(_ context.Context, _ *direct.Client, r job.Result) ([]byte, error) {
+		if r.Metadata["waits"] != "" && !others.Load() {
+			return nil, fmt.Errorf("another run: %w", direct.ErrNotYet)
+		}
+		return nil, nil
+	}
+	rec := b.receiver(t, nil)
+	b.run(t)
+	waits := func(r *job.Result) { r.Metadata = map[string]string{"waits": "1"} }
+	putOff := func(id string) {
+		t.Helper()
+		gbtest.Eventually(t, "it is put off", func() bool {
+			d, err := b.Records.GetDelivery(t.Context(), "default", id)
+			return err == nil && d.Waits > 0
+		})
+	}
+	_, late := b.end(t, rec.URL+"/late", waits)
+	putOff(late)
+	if err := b.Raw.HSet(t.Context(), "gb:{default}:delivery:"+late, "created", time.Now().Add(-2*time.Hour).UnixMilli()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := b.settled(t, late, record.Exhausted); d.LastError != "what the message is about has not ended in time" {
+		t.Errorf("got %+v, want it given up, and why", d)
+	}
+	_, id := b.end(t, rec.URL, waits)
+	putOff(id)
+	others.Store(true)
+	if d := b.settled(t, id, record.Delivered); d.Attempt != 1 {
+		t.Errorf("got %+v, want it delivered by its first attempt", d)
+	}
+	rec.same(t, id, 1)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "glovebox_delivery_faults_total" && f.GetMetric()[0].GetCounter().GetValue() != 0 {
+			t.Errorf("got %v, want no fault counted", f)
 		}
 	}
 }

@@ -67,7 +67,8 @@ type Config struct {
 	MemoryBytes    int64
 	MemoryPatience time.Duration
 	// Translate, if set, writes the message of a job in the form of another server whose client submitted it:
-	// that is sent by PUT. It reads by the client, which takes memory for what is read. It returns nil for jobs of which the result itself is the message.
+	// that is sent by PUT. It reads by the client, which takes memory for what is read. It returns nil for jobs of which the result itself is the message,
+	// and fails with [direct.ErrNotYet] where the message has to wait for other jobs.
 	Translate func(ctx context.Context, client *direct.Client, r job.Result) ([]byte, error)
 	// Interval is how often an idle Deliverer polls, in case a notification was lost. Defaults
 	// to 1 s.
@@ -245,7 +246,7 @@ func (d *Deliverer) handle(ctx context.Context, t *asynq.Task) error {
 }
 
 // putOffFault has a delivery come again that met a fault of ours, without an attempt, or gives it up
-// once it has done so for as long as it may wait.
+// once it has done so for as long as it may wait. That a message can't be written yet is nobody's fault.
 func (d *Deliverer) putOffFault(ctx context.Context, delivery record.Delivery, fault error) error {
 	since := delivery.Faulty
 	if since.IsZero() {
@@ -253,6 +254,10 @@ func (d *Deliverer) putOffFault(ctx context.Context, delivery record.Delivery, f
 	}
 	wait := faultDelay(time.Since(since))
 	err := d.Records.PutOff(context.WithoutCancel(ctx), delivery, wait, d.pace)
+	notYet := errors.Is(fault, direct.ErrNotYet)
+	if errors.Is(err, record.ErrOverdue) && notYet {
+		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "what the message is about has not ended in time", Told: true})
+	}
 	if errors.Is(err, record.ErrOverdue) {
 		d.Log.With(about(delivery)).ErrorContext(ctx, "delivery given up: faults of ours kept it for too long", "delivery_id", delivery.ID, "error", fault)
 		return d.note(ctx, delivery, record.Outcome{State: record.Exhausted, Problem: "the message could not be written: a fault of Glovebox's", Told: true})
@@ -260,7 +265,7 @@ func (d *Deliverer) putOffFault(ctx context.Context, delivery record.Delivery, f
 	if err != nil {
 		return faultError{errors.Join(fault, err), wait}
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !notYet {
 		d.Metrics.Fault()
 		d.Log.With(about(delivery)).WarnContext(ctx, "delivery put off by a fault of ours", "delivery_id", delivery.ID, "wait", wait, "error", fault)
 	}

@@ -108,20 +108,30 @@ func TestPackageUpgrade(t *testing.T) {
 
 	// An interrupted drain goes on, and what waits for its restart isn't active, either.
 	for _, c := range []struct {
-		state    string
-		disabled bool // then it is to stay away
-	}{{"deactivating", false}, {"activating", false}, {"deactivating", true}} {
-		enabled := "exit 0"
+		state, job string
+		disabled   bool
+		stays      bool // away
+	}{
+		{"deactivating", "stop", false, false},
+		{"activating", "", false, false},
+		{"deactivating", "stop", true, true},
+		{"deactivating", "restart", true, false},
+		{"deactivating", "", true, false}, // it has ended by itself
+	} {
+		enabled, jobs := "exit 0", ""
 		if c.disabled {
 			enabled = "exit 1"
 		}
-		m.stub("systemctl", `case "$*" in *is-active*) echo `+c.state+`; exit 3 ;; *is-enabled*) `+enabled+` ;; esac`)
+		if c.job != "" {
+			jobs = "1234 glovebox-worker.service " + c.job + " running"
+		}
+		m.stub("systemctl", `case "$*" in *is-active*) echo `+c.state+`; exit 3 ;; *is-enabled*) `+enabled+` ;; *list-jobs*) echo "`+jobs+`" ;; esac`)
 		m.run("./prerm", "upgrade", "0.2.0-1")
 		if !strings.Contains(m.asked(), "systemctl stop glovebox-worker.service") {
 			t.Errorf("%+v: it doesn't wait for the worker's end:\n%s", c, m.asked())
 		}
 		m.run("./postinst", "configure", "0.1.0-1")
-		if starts := strings.Contains(m.asked(), "start glovebox-worker"); starts == c.disabled {
+		if starts := strings.Contains(m.asked(), "start glovebox-worker"); starts == c.stays {
 			t.Errorf("%+v: it starts the worker that it drained: %t\n%s", c, starts, m.asked())
 		}
 	}

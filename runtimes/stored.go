@@ -51,20 +51,29 @@ type listed struct {
 	History       []string // names that it has had
 }
 
-// listImages lists those in a Podman's store that the filters let through. Podman fails where it comes to an image that a build has
+// BesideBuilds returns what list does, which runs podman-images(1). Podman fails where it comes to an image that a build has
 // not finished, which takes a moment: it is asked again then.
-func listImages(ctx context.Context, podman []string, filters ...string) (images []listed, err error) {
-	var out string
+func BesideBuilds[T any](ctx context.Context, list func() (T, error)) (T, error) {
 	for tries := 4; ; tries-- {
-		out, err = run(commandOf(ctx, podman, append([]string{"images", "--format", "json"}, filters...)...))
+		out, err := list()
 		if err == nil || !exitedWith(err, 125) || tries == 1 { // its own failure, podman-run(1)
-			break
+			return out, err
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// podmanImages is what podman-images(1) says.
+func podmanImages(ctx context.Context, podman []string, args ...string) (string, error) {
+	return BesideBuilds(ctx, func() (string, error) { return run(commandOf(ctx, podman, append([]string{"images"}, args...)...)) })
+}
+
+// listImages lists those in a Podman's store that the filters let through.
+func listImages(ctx context.Context, podman []string, filters ...string) (images []listed, err error) {
+	out, err := podmanImages(ctx, podman, append([]string{"--format", "json"}, filters...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &images)
 	}
@@ -79,7 +88,7 @@ func (s Set) Built(ctx context.Context, podman []string) (map[string]bool, error
 	if len(podman) == 0 {
 		podman = defaultPodman
 	}
-	out, err := run(commandOf(ctx, podman, "images", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}"))
+	out, err := podmanImages(ctx, podman, "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}}")
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}

@@ -25,17 +25,30 @@ func TestListBesideBuild(t *testing.T) {
 	manifest := dir + "/root/vfs-images/" + id + "/manifest"
 	const podman = `"$@" && exit; status=$?; mv "$MANIFEST.late" "$MANIFEST"; exit $status` // the build goes on once a list has failed
 	late := append([]string{"env", "MANIFEST=" + manifest, "sh", "-c", podman, "sh"}, store...)
-	if err := os.Rename(manifest, manifest+".late"); err != nil {
-		t.Fatal(err)
-	}
-	images, err := listImages(t.Context(), late)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(images) != 1 || images[0].ID != id {
-		t.Errorf("got %+v, want the image %s", images, id)
-	}
-	if _, err := os.Stat(manifest); err != nil {
-		t.Error("no list failed: the test shows nothing")
+	for name, list := range map[string]func() (string, error){
+		"images": func() (string, error) {
+			images, err := listImages(t.Context(), late)
+			if err != nil || len(images) != 1 {
+				return "", err
+			}
+			return images[0].ID, nil
+		},
+		"built": func() (string, error) {
+			built, err := Set{}.Built(t.Context(), late)
+			if err != nil || !built["localhost/glovebox/listed:1"] {
+				return "", err
+			}
+			return id, nil
+		},
+	} {
+		if err := os.Rename(manifest, manifest+".late"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := list(); err != nil || got != id {
+			t.Errorf("%s: got %q, %v, want the image %s", name, got, err, id)
+		}
+		if _, err := os.Stat(manifest); err != nil {
+			t.Fatalf("%s: no list failed: the test shows nothing", name)
+		}
 	}
 }

@@ -4,10 +4,10 @@
 # shellcheck shell=sh
 drain_worker() {
     [ -d /run/systemd/system ] || return 0
-    state=$(systemctl is-active glovebox-worker.service) || true
-    case $state in inactive | failed) return 0 ;; esac
-    # One that is being stopped and isn't enabled is to stay away.
-    if [ "$state" != deactivating ] || systemctl --quiet is-enabled glovebox-worker.service; then
+    case $(systemctl is-active glovebox-worker.service) in inactive | failed) return 0 ;; esac
+    # One that is being stopped and isn't enabled is to stay away. One that is being restarted stops, too, but its job is another.
+    job=$(systemctl --no-legend list-jobs glovebox-worker.service) || true
+    if [ "${job#* stop }" = "$job" ] || systemctl --quiet is-enabled glovebox-worker.service; then
         touch /run/glovebox-worker-drained
     fi
     systemctl stop glovebox-worker.service glovebox-podman.socket glovebox-podman.service

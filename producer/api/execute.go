@@ -59,6 +59,7 @@ func (a *API) execute(ctx context.Context, in *executeInput) (*executeOutput, er
 	spec := job.Spec{Runtime: request.Language, Source: request.Code, IdempotencyKey: in.IdempotencyKey}
 	limits, limitsErr := client.LimitsOf(ctx, spec)
 	spec.Limits.CPUs = executeCPUs
+	asked := spec // under the same key the tenant may ask when it has more of a processor, or less
 	switch {
 	case limitsErr == nil:
 		spec.Limits.CPUs = min(executeCPUs, limits.CPUs)
@@ -66,7 +67,7 @@ func (a *API) execute(ctx context.Context, in *executeInput) (*executeOutput, er
 		return nil, a.executeProblem(ctx, limitsErr)
 	default: // Submit says so, too, unless the key has a job already
 	}
-	j, err := client.WithoutHolds().Submit(ctx, spec)
+	j, err := client.WithoutHolds().SubmitAsked(ctx, spec, asked)
 	done() // a wait holds nothing of the body
 	if err != nil {
 		return nil, a.executeProblem(ctx, err)

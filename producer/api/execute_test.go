@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,11 +27,11 @@ func (w *world) execute(t *testing.T, body string, headers ...string) answer {
 }
 
 // executed sends a request whose job a worker ends as change says.
-func (w *world) executed(t *testing.T, body string, change func(*job.Result)) (a answer, ran record.Record) {
+func (w *world) executed(t *testing.T, body string, change func(*job.Result), headers ...string) (a answer, ran record.Record) {
 	t.Helper()
 	answered := make(chan answer, 1)
 	go func() {
-		a, err := w.try(t.Context(), http.MethodPost, "/v1/code-sandbox/execute", strings.NewReader(body))
+		a, err := w.try(t.Context(), http.MethodPost, "/v1/code-sandbox/execute", strings.NewReader(body), headers...)
 		if err != nil {
 			t.Error(err)
 		}
@@ -130,6 +131,28 @@ func TestExecuteMakesAJob(t *testing.T) {
 	_, ran = w.executed(t, hello, nil)
 	if got := ran.Spec.Limits; got.CPUs != 0.25 || got.MemoryMB != 128 || got.WallMS != 5000 {
 		t.Errorf("got %+v, want the tenant's maxima, which are less than what code has by default", got)
+	}
+}
+
+// TestExecuteKey: the same code under its key is not run again, whatever share of a processor its tenant has by then.
+func TestExecuteKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Runtimes(t)
+	tenant, err := w.Client.CreateTenant(t.Context(), "default", job.Terms{Maximums: job.Limits{CPUs: 0.25}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, ran := w.executed(t, hello, nil, "Idempotency-Key: once")
+	if first.status != http.StatusOK || ran.Spec.Limits.CPUs != 0.25 {
+		t.Fatalf("got %d %s, a job of %+v", first.status, first.body, ran.Spec.Limits)
+	}
+	if _, err := w.Client.SetTerms(t.Context(), "default", tenant.Revision, job.Terms{Maximums: job.Limits{CPUs: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	again := w.execute(t, hello, "Idempotency-Key: once")
+	if again.status != http.StatusOK || again.header.Get("Location") != first.header.Get("Location") || !bytes.Equal(again.body, first.body) {
+		t.Errorf("got %d %v %s, want what the first one came to: %s", again.status, again.header, again.body, first.body)
 	}
 }
 

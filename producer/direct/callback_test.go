@@ -71,3 +71,45 @@ func TestCallbackAddress(t *testing.T) {
 		t.Errorf("what was accepted before: got %s, %v, want %s", again.ID, err, first.ID)
 	}
 }
+
+// TestEndpointNoLongerAllowed: an endpoint that leads to a host that its tenant may not use any more can be changed and disabled, and neither enabled
+// nor led to another such host.
+func TestEndpointNoLongerAllowed(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	tenant, err := w.Client.CreateTenant(t.Context(), "default", job.Terms{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := w.Client.CreateEndpoint(t.Context(), job.EndpointSettings{URL: "https://example.com/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Client.SetTerms(t.Context(), "default", tenant.Revision, job.Terms{CallbackHosts: []string{"elsewhere.example"}}); err != nil {
+		t.Fatal(err)
+	}
+	disabled, enabled, other, long := true, false, "https://example.com/other", strings.Repeat("x", job.MaxEndpointDescription+1)
+	description := "rests"
+	for _, tt := range []struct {
+		change producer.EndpointChange
+		field  string // that is refused
+	}{
+		{producer.EndpointChange{Description: &description}, ""},
+		{producer.EndpointChange{Disabled: &disabled}, ""},
+		{producer.EndpointChange{Description: &long}, "description"},
+		{producer.EndpointChange{URL: &other}, "url"},
+		{producer.EndpointChange{Disabled: &enabled}, "url"},
+	} {
+		_, err := w.Client.ChangeEndpoint(t.Context(), e.ID, tt.change)
+		field := ""
+		if invalid := (job.Invalid{}); errors.As(err, &invalid) {
+			field, err = invalid[0].Field, nil
+		}
+		if err != nil || field != tt.field {
+			t.Errorf("%+v: got %q refused, %v, want %q", tt.change, field, err, tt.field)
+		}
+	}
+	if got, err := w.Client.GetEndpoint(t.Context(), e.ID); err != nil || !got.Disabled || got.Description != description || got.URL != e.URL {
+		t.Errorf("got %+v, %v, want it disabled", got, err)
+	}
+}

@@ -104,11 +104,16 @@ func (c *Client) ChangeEndpoint(ctx context.Context, id string, change producer.
 	if err != nil {
 		return job.Endpoint{}, err
 	}
-	err = c.records.ChangeEndpoint(ctx, c.tenant, id, change.Disabled != nil && !*change.Disabled, func(s *record.EndpointSettings) error {
+	enable := change.Disabled != nil && !*change.Disabled
+	err = c.records.ChangeEndpoint(ctx, c.tenant, id, enable, func(s *record.EndpointSettings) error {
 		before := s.URL
 		change.Apply(&s.EndpointSettings)
-		if err := c.checkEndpoint(s.EndpointSettings, terms); err != nil {
-			return err
+		wrong := s.Check()
+		if change.URL != nil || enable { // else it leads where it did, which may not be allowed any more
+			wrong = c.checkEndpoint(s.EndpointSettings, terms)
+		}
+		if wrong != nil {
+			return wrong
 		}
 		s.EndpointSettings = s.Filled()
 		switch {

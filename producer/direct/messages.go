@@ -2,8 +2,12 @@ package direct
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrNotYet is of a message that can't be written before what it is about has ended.
+var ErrNotYet = errors.New("what the message is about has not ended")
 
 // Messages are Clients for messages to webhooks, of all tenants. What these take of memory while they are written is bounded, however many
 // are at once, and a tenant has a half of it at most.

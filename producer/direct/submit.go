@@ -17,14 +17,19 @@ import (
 
 // Submit is [producer.Jobs.Submit].
 func (c *Client) Submit(ctx context.Context, spec job.Spec) (producer.Job, error) {
+	return c.SubmitAsked(ctx, spec, spec)
+}
+
+// SubmitAsked is Submit of a spec that was made of what was asked for: that is what another request under its idempotency key is compared with.
+func (c *Client) SubmitAsked(ctx context.Context, spec, asked job.Spec) (producer.Job, error) {
 	n := record.NewJob{ID: job.NewID(c.tenant), Key: spec.IdempotencyKey, Watched: c.watching}
 	if n.Key != "" {
 		// Before anything is checked: what was accepted then may not be any more.
-		asked, err := json.Marshal(spec)
+		text, err := json.Marshal(asked)
 		if err != nil {
 			return producer.Job{}, fmt.Errorf("encode spec: %w", err)
 		}
-		if j, err := c.replay(ctx, &n, asked); !errors.Is(err, job.ErrNotFound) {
+		if j, err := c.replay(ctx, &n, text); !errors.Is(err, job.ErrNotFound) {
 			return j, err
 		}
 	}

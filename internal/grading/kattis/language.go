@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -100,8 +101,8 @@ func compiled(code, sources string) *job.Commands {
 	return &c
 }
 
-// together returns commands for a program of several sources that are compiled together; nil for one that
-// its runtime's own commands do for. A shell reads the sources' names: only those that a package may have are taken.
+// together returns commands for a program of several sources that are compiled together, such as a function in C and the
+// grader that calls it; nil for one that its runtime's own commands do for. A shell reads the sources' names: only those that a package may have are taken.
 func together(code, entrypoint string, files []string) (*job.Commands, error) {
 	sources := sourcesOf(code, files)
 	if code == "go" { // a package is a folder, and finds those that it imports
@@ -132,8 +133,10 @@ func sourcesOf(code string, files []string) []string {
 	return sources
 }
 
-// entrypointOf chooses what is started: __main__.py, main.*, else the first source by name. Names that no package has come last: "sum (1).py" is
-// what a second download of sum.py is called.
+// copied is a stem as browsers make it for a second download: "sum (1)", of "sum".
+var copied = regexp.MustCompile(`^(.+?) ?\(\d+\)$`)
+
+// entrypointOf chooses what is started: __main__.py, main.*, else the first source by name that isn't a copy of another.
 func entrypointOf(code string, files []string) string {
 	sources := sourcesOf(code, files)
 	if len(sources) == 0 {
@@ -148,7 +151,10 @@ func entrypointOf(code string, files []string) string {
 	return cmp.Or(
 		first(func(name string) bool { return name == "__main__.py" }),
 		first(func(name string) bool { return strings.EqualFold(strings.TrimSuffix(name, path.Ext(name)), "main") }),
-		first(plainPath.MatchString),
-		first(func(string) bool { return true }),
+		first(func(name string) bool {
+			ending := path.Ext(name)
+			stem := copied.FindStringSubmatch(strings.TrimSuffix(name, ending))
+			return stem == nil || !slices.Contains(sources, stem[1]+ending)
+		}),
 	)
 }

@@ -43,7 +43,11 @@ func (p *Problem) Judgement() (*grading.Judgement, error) {
 
 // Spec makes a job of a program. It asks for the limits that the package has.
 func (p *Problem) Spec(program Program, run Run) (job.Spec, error) {
-	files, entrypoint, commands, err := p.assemble(program)
+	files, entrypoint, err := p.assemble(program)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	commands, err := together(program.Language, entrypoint, namesOf(files))
 	if err != nil {
 		return job.Spec{}, err
 	}
@@ -68,10 +72,11 @@ func (p Program) Submission(starts bool) (job.Spec, error) {
 		return job.Spec{Runtime: p.Runtime, Source: p.Files[0].Content, Entrypoint: p.Files[0].Name}, nil
 	}
 	anything := Problem{Limits: Limits{CodeKB: mostMB << 10}} // the problem's own limit is the API's to apply
-	files, entrypoint, commands, err := anything.assemble(p)
-	if starts {
-		entrypoint, commands = "", nil
+	files, entrypoint, err := anything.assemble(p)
+	if err != nil || starts {
+		return job.Spec{Runtime: p.Runtime, Files: files}, err
 	}
+	commands, err := together(p.Language, entrypoint, namesOf(files))
 	return job.Spec{Runtime: p.Runtime, Files: files, Entrypoint: entrypoint, Commands: commands}, err
 }
 
@@ -141,15 +146,14 @@ func runAll(tests []job.Test, groups []job.Group) []job.Group {
 	return all
 }
 
-// assemble puts the package's own files over the program's, and chooses what is compiled and started. A program
-// and what is put over it may be several sources in C or C++: a function, and the grader that calls it.
-func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, error) {
+// assemble puts the package's own files over the program's, and chooses what is started.
+func (p *Problem) assemble(program Program) ([]job.File, string, error) {
 	var size, most int64
 	var largest string
 	for _, f := range program.Files {
 		b, err := f.Bytes()
 		if err != nil {
-			return nil, "", nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, "", fmt.Errorf("%s: %w", f.Name, err)
 		}
 		n := int64(len(b))
 		if size += n; n > most {
@@ -157,10 +161,10 @@ func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, 
 		}
 	}
 	if allowed := p.Limits.CodeKB << 10; size > allowed {
-		return nil, "", nil, fmt.Errorf("the submission has %d bytes; the package allows %d (limits.code); its largest file is %s", size, allowed, clip(largest))
+		return nil, "", fmt.Errorf("the submission has %d bytes; the package allows %d (limits.code); its largest file is %s", size, allowed, clip(largest))
 	}
 	if program.Language != "" && !p.Allows(program.Language) {
-		return nil, "", nil, fmt.Errorf("the submission is in %s; the package allows %s (languages)", program.Language, strings.Join(p.Languages, ", "))
+		return nil, "", fmt.Errorf("the submission is in %s; the package allows %s (languages)", program.Language, strings.Join(p.Languages, ", "))
 	}
 	include := p.Includes[program.Language]
 	if include == nil {
@@ -174,19 +178,17 @@ func (p *Problem) assemble(program Program) ([]job.File, string, *job.Commands, 
 	names := namesOf(files)
 	for _, n := range names {
 		if problem := job.CheckName(n); problem != "" {
-			return nil, "", nil, fmt.Errorf("the name %q %s", n, problem)
+			return nil, "", fmt.Errorf("the name %q %s", n, problem)
 		}
 	}
 	entrypoint := program.Entrypoint
 	switch {
 	case entrypoint != "" && !slices.Contains(names, entrypoint):
-		return nil, "", nil, fmt.Errorf("the entrypoint %s is none of the files: %s", clip(entrypoint), clip(strings.Join(names, ", ")))
+		return nil, "", fmt.Errorf("the entrypoint %s is none of the files: %s", clip(entrypoint), clip(strings.Join(names, ", ")))
 	case entrypoint == "":
 		entrypoint = cmp.Or(mainOf(program.Language, namesOf(include)), entrypointOf(program.Language, names))
 	}
-	entrypoint = path.Clean(entrypoint)
-	commands, err := together(program.Language, entrypoint, names)
-	return files, entrypoint, commands, err
+	return files, path.Clean(entrypoint), nil
 }
 
 // Names lists the program's files.

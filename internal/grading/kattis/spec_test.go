@@ -205,7 +205,7 @@ func TestTestFlags(t *testing.T) {
 func TestSubmission(t *testing.T) {
 	t.Parallel()
 	latin := job.File{Name: "latin.py", ContentBase64: "6Q=="}
-	sum, util := job.File{Name: "sum.cpp", Content: "1"}, job.File{Name: "util.cpp", Content: "2"}
+	sum, util, umlaut := job.File{Name: "sum.cpp", Content: "1"}, job.File{Name: "util.cpp", Content: "2"}, job.File{Name: "größe.cpp", Content: "3"}
 	for _, tt := range []struct {
 		name    string
 		program Program
@@ -219,6 +219,7 @@ func TestSubmission(t *testing.T) {
 			Files: []job.File{sum, util}, Entrypoint: "sum.cpp", Commands: &job.Commands{Compile: "g++ -O2 -o /tmp/main sum.cpp util.cpp -lm", Run: `/tmp/main "$@"`},
 		}},
 		{"folder, and a grader", Program{Language: "cpp", Files: []job.File{sum, util}}, true, job.Spec{Files: []job.File{sum, util}}},
+		{"a name that no package has, and a grader, which is compiled with any", Program{Language: "cpp", Files: []job.File{umlaut, util}}, true, job.Spec{Files: []job.File{umlaut, util}}},
 	} {
 		got, err := tt.program.Submission(tt.starts)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {

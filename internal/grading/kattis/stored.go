@@ -57,6 +57,9 @@ func (p *Problem) include(language string) job.Include {
 	main := mainOf(language, names)
 	if main != "" { // it may have the name that a runtime gives source
 		include.SourceName = p.sourceName(language)
+		if include.SourceName == "" && include.Commands != nil { // these compile it under any name
+			include.SourceName = p.freeName(language)
+		}
 	}
 	if include.Commands == nil {
 		include.Entrypoint = main
@@ -78,19 +81,47 @@ func mainOf(language string, included []string) string {
 // program that is included looks for it under that name.
 func (p *Problem) sourceName(language string) string {
 	name := ""
-	for _, s := range p.Submissions {
-		if s.Language != language || !slices.ContainsFunc(s.Expect, Expectation.accepts) {
-			continue
-		}
-		own := slices.DeleteFunc(namesOf(s.Files), func(name string) bool {
-			return slices.Contains(namesOf(p.Includes[language]), name)
-		})
+	for _, own := range p.accepted(language) {
 		if len(own) != 1 || name != "" && own[0] != name {
 			return ""
 		}
 		name = own[0]
 	}
 	return name
+}
+
+// freeName is a name for the only file of a submission that nothing included has, in the folder that the package's submissions have
+// their sources in: in Go a folder is a package.
+func (p *Problem) freeName(language string) string {
+	dir, ending := ".", ""
+	for _, l := range languages {
+		if l.code == language {
+			ending = l.suffix[0]
+		}
+	}
+	for _, own := range p.accepted(language) {
+		if sources := sourcesOf(language, own); len(sources) > 0 {
+			dir = path.Dir(sources[0])
+			break
+		}
+	}
+	name := path.Join(dir, "solution"+ending)
+	for n := 2; slices.Contains(namesOf(p.Includes[language]), name); n++ {
+		name = path.Join(dir, fmt.Sprintf("solution%d%s", n, ending))
+	}
+	return name
+}
+
+// accepted are the names of what submissions of the package that may be accepted have beside what is included.
+func (p *Problem) accepted(language string) (all [][]string) {
+	for _, s := range p.Submissions {
+		if s.Language == language && slices.ContainsFunc(s.Expect, Expectation.accepts) {
+			all = append(all, slices.DeleteFunc(namesOf(s.Files), func(name string) bool {
+				return slices.Contains(namesOf(p.Includes[language]), name)
+			}))
+		}
+	}
+	return all
 }
 
 // accepts reports whether a submission of which that is expected may be accepted, and so is called as it should.

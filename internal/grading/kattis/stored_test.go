@@ -3,6 +3,7 @@ package kattis
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -76,8 +77,8 @@ func TestStored(t *testing.T) {
 func TestStoredSourceName(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		language, include, submission string
-		want                          string
+		language, include, submissions string // separated by blanks
+		want                           string
 	}{
 		{"go", "main.go", "alice.go", "alice.go"},
 		{"go", "main.go", "x/solve/solve.go", "solve/solve.go"}, // a package that main.go imports
@@ -85,8 +86,16 @@ func TestStoredSourceName(t *testing.T) {
 		{"d", "main.d", "solution.d", "solution.d"},
 		{"c", "main.c", "solution.c", "solution.c"},
 		{"c", "grader.c", "solution.c", ""},
+		{"c", "main.c", "alice.c bob.c", "solution.c"},
+		{"cpp", "main.cpp", "alice.cpp x/bob.cpp x/more.cpp", "solution.cc"},
+		{"cpp", "main.cc", "", "solution.cc"},
+		{"go", "main.go", "x/solve/alice.go y/solve/bob.go", "solve/solution.go"},
 	} {
-		p, err := Read(pack(smallest + "-- include/" + tt.language + "/" + tt.include + " --\n-- submissions/accepted/" + tt.submission + " --\n"))
+		text := smallest + "-- include/" + tt.language + "/" + tt.include + " --\n"
+		for name := range strings.FieldsSeq(tt.submissions) {
+			text += "-- submissions/accepted/" + name + " --\n"
+		}
+		p, err := Read(pack(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,14 +105,14 @@ func TestStoredSourceName(t *testing.T) {
 		}
 		include := stored.Include[tt.language]
 		if include.Commands == nil || include.Entrypoint != "" || include.SourceName != tt.want {
-			t.Errorf("%s: got %+v, want the source name %q beside commands", tt.submission, include, tt.want)
+			t.Errorf("%s: got %+v, want the source name %q beside commands", tt.submissions, include, tt.want)
 		}
 		spec, err := stored.Expand(job.Spec{Runtime: tt.language, Source: "1"})
 		if err == nil && tt.want != "" {
 			err = spec.CheckSource(tt.include)
 		}
 		if err != nil {
-			t.Errorf("%s: %v", tt.submission, err)
+			t.Errorf("%s: %v", tt.submissions, err)
 		}
 	}
 }

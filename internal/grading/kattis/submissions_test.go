@@ -167,6 +167,10 @@ func TestEntrypoint(t *testing.T) {
 		{[]string{"x.h", "y.cc"}, "cpp", "y.cc"},
 		{[]string{"x.c", "x.h", "a.py", "b.c"}, "c", "b.c"},
 		{[]string{"solution (1).py", "solution.py"}, "python3", "solution.py"},
+		{[]string{"sum(2).py", "sum.py"}, "python3", "sum.py"},
+		{[]string{"sum (1).py"}, "python3", "sum (1).py"},
+		{[]string{"f (1).py", "sum.py"}, "python3", "f (1).py"}, // a copy of nothing that is there
+		{[]string{"Aufgabe 1.py", "utils.py"}, "python3", "Aufgabe 1.py"},
 		{[]string{"eine größe.py", "größe.py"}, "python3", "eine größe.py"},
 		{[]string{"README"}, "", "README"},
 	}

@@ -2,7 +2,7 @@ package judge0
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -15,8 +15,8 @@ import (
 const readTime = 30 * time.Second
 
 // Message returns what is sent to the callback_url of a submission: the default fields, in base64, outputs up to
-// 64 KiB. It is nil for a job that is no submission. However much the program printed, it holds no more than that:
-// outputs are compared as they are read.
+// 64 KiB. It is nil for a job that is no submission, and fails with [direct.ErrNotYet] while another run of it is under
+// way. However much the program printed, it holds no more than that: outputs are compared as they are read.
 func Message(ctx context.Context, client *direct.Client, r job.Result) ([]byte, error) {
 	s, err := kept(r.Metadata)
 	if err != nil || s.Callback == nil {
@@ -31,7 +31,7 @@ func Message(ctx context.Context, client *direct.Client, r job.Result) ([]byte, 
 		return nil, err
 	}
 	if o.status <= processing {
-		return nil, errors.New("another run of the submission has not ended")
+		return nil, fmt.Errorf("another run of the submission: %w", direct.ErrNotYet)
 	}
 	token, _ := job.UUIDOf(r.ID)
 	answer, err := v.show(token, s, "", o)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/glovebox-run/glovebox/job"
 	"github.com/glovebox-run/glovebox/producer"
+	"github.com/glovebox-run/glovebox/producer/direct"
 	"github.com/glovebox-run/glovebox/producer/facade"
 	"github.com/glovebox-run/glovebox/producer/producertest"
 )
@@ -72,5 +73,35 @@ func TestForgedRuns(t *testing.T) {
 				t.Errorf("%s: looking for a run got %v, want it gone: %t", name, err, tt.own)
 			}
 		}
+	}
+}
+
+// TestMessageOfRuns: a callback waits for the runs that end after that of the token.
+func TestMessageOfRuns(t *testing.T) {
+	t.Parallel()
+	w := producertest.New(t, "")
+	w.Runtimes(t)
+	submit := func(metadata map[string]string) producer.Job {
+		t.Helper()
+		j, err := w.Client.Submit(t.Context(), job.Spec{Runtime: "bash", Source: "true", Metadata: metadata})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	other := submit(map[string]string{runKey: "unknown"})
+	callback := "https://example.com"
+	s := submission{LanguageID: 46, NumberOfRuns: 2, CPUTime: 5, Callback: &callback, RunsOf: "unknown", Runs: []string{other.ID}}
+	metadata, err := s.keep(t.Context(), &facade.Call{Client: w.Client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := w.End(t, w.Start(t, submit(metadata).ID), nil, nil)
+	if message, err := Message(t.Context(), w.Client, result); !errors.Is(err, direct.ErrNotYet) {
+		t.Errorf("the other runs: got %s, %v, want ErrNotYet", message, err)
+	}
+	w.End(t, w.Start(t, other.ID), nil, nil)
+	if message, err := Message(t.Context(), w.Client, result); err != nil || len(message) == 0 {
+		t.Errorf("all have ended: got %s, %v", message, err)
 	}
 }

@@ -145,6 +145,27 @@ func TestRootImages(t *testing.T) {
 	}
 }
 
+// TestImagesBesideBuild: Podman lists no images while it comes to one that a build has not finished. It is asked again.
+func TestImagesBesideBuild(t *testing.T) {
+	t.Parallel()
+	building := filepath.Join(t.TempDir(), "building")
+	if err := os.WriteFile(building, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	podman := fakePodman(t, `{"store":{"graphRoot":"/s/storage"}}`, "localhost/glovebox/bash:1 sha256:aaa", "", "")
+	const late = `[ "$2" = images ] && rm "$BUILDING" 2>/dev/null && exit 125; exec "$@"` // the build is over once a list has failed
+	all := Run(t.Context(), Config{
+		ToolsDir: t.TempDir(), PodmanUser: "root", Images: map[string]string{"bash": "localhost/glovebox/bash:1"},
+		Podman: append([]string{"env", "BUILDING=" + building, "sh", "-c", late, "sh"}, podman...),
+	})
+	if f := find(t, all, "images"); f.Level != OK || f.Text != "bash" {
+		t.Errorf("got %+v, want the image that is there", f)
+	}
+	if _, err := os.Stat(building); err == nil {
+		t.Error("no list failed: the test shows nothing")
+	}
+}
+
 // TestOldImages: what earlier versions have left is a warning.
 func TestOldImages(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/glovebox-run/glovebox/runtimes"
 )
 
 const (
@@ -89,7 +91,9 @@ func (r *report) storage(info podmanInfo) {
 
 // sandbox starts one, if there is an image, and looks whether its kernel is gVisor's.
 func (r *report) sandbox(ctx context.Context) {
-	out, err := r.runPodman(ctx, "images", "--no-trunc", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}} {{.Id}}")
+	out, err := runtimes.BesideBuilds(ctx, func() ([]byte, error) {
+		return r.runPodman(ctx, "images", "--no-trunc", "--filter", "reference=localhost/glovebox/*", "--format", "{{.Repository}}:{{.Tag}} {{.Id}}")
+	})
 	if err != nil {
 		r.problem("images", err.Error(), r.setup())
 		return
