@@ -76,22 +76,23 @@ func (a *app) writeSources(dir, problem string, submissions []string) error {
 		}
 		of[author] = path
 		authors = append(authors, author)
-	}
-	attempts, err := a.readAttempts(submissions)
-	if err != nil {
-		return err
+		if _, err := os.Lstat(path); err != nil { // it is no submission
+			return &failure{code: exitUsage, err: err}
+		}
 	}
 	var files []sourceFile
+	var unread error // the first
 	folders := newToolNames()
 	written := 0
-	for i, t := range attempts {
-		path := t.name
-		if t.why != "" {
-			fmt.Fprintf(a.stderr, "warning: %s: %s: it is left out\n", plain(path), plain(t.why))
+	for i, path := range submissions {
+		program, err := a.readProgram(path) // one at a time: what is no source may be large
+		if err != nil {
+			unread = cmp.Or(unread, err)
+			fmt.Fprintf(a.stderr, "warning: %s: %s: it is left out\n", plain(path), plain(strings.TrimPrefix(err.Error(), path+": ")))
 			continue
 		}
 		written++
-		found, noText, err := comparableFiles(t.program.Files, base)
+		found, noText, err := comparableFiles(program.Files, base)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -106,6 +107,9 @@ func (a *app) writeSources(dir, problem string, submissions []string) error {
 			f.author, f.fullName = folder, authors[i]
 			files = append(files, f)
 		}
+	}
+	if written == 0 {
+		return unread
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		if errors.Is(err, fs.ErrExist) {

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/glovebox-run/glovebox/job"
@@ -51,5 +56,52 @@ func TestComparableNames(t *testing.T) {
 		if !names[want] {
 			t.Errorf("no file is called %s", want)
 		}
+	}
+}
+
+// TestSourcesMemory: of a submission that was read its sources are held, and nothing of what else lay beside them. Nothing runs beside it.
+func TestSourcesMemory(t *testing.T) { //nolint:paralleltest // it counts what the process holds
+	const each, submissions = 8 << 20, 12
+	dir := t.TempDir()
+	var paths []string
+	for i := range submissions {
+		path := filepath.Join(dir, fmt.Sprintf("%d.pdf", i))
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, each); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	last := filepath.Join(dir, "last.py") // is being read once somebody can write to it
+	if err := syscall.Mkfifo(last, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := held()
+	a := &app{stderr: t.Output()}
+	done := make(chan error, 1)
+	go func() { done <- a.writeSources(filepath.Join(dir, "compared"), "", append(paths, last)) }()
+	f, err := os.OpenFile(last, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := held(); now > before+submissions*each/4 {
+		t.Errorf("%d MiB are held once %d submissions of %d MiB have been read", (now-before)>>20, submissions, each>>20)
+	}
+	if _, err := f.WriteString("print(1)\n"); err != nil {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
