@@ -87,13 +87,17 @@ a_leaf() { [ "$(leaf_count)" -gt 0 ]; }
 no_sandbox() { [ "$(leaf_count)" = 0 ] && [ -z "$(sandbox_processes)" ] && [ "$(containers)" = "[]" ]; }
 containers() { as_worker curl -fsS --unix-socket /run/glovebox-podman.sock 'http://d/v4.0.0/libpod/containers/json?all=true' | jq -c '[.[].Names[0]]'; }
 
-# takes WHAT LEAF LEAST MOST: so many percent of a CPU, for ten seconds.
+# takes WHAT LEAF LEAST MOST: so many percent of a CPU, for ten seconds. It never may take more. Less may be what its
+# start still takes, or what others have left: then it is asked again, for a minute.
 takes() {
     local before start percent
     sleep 2 # the share counts from here
-    before=$(cpu_us "$2") start=$(now_us)
-    sleep 10
-    percent=$((($(cpu_us "$2") - before) * 100 / ($(now_us) - start)))
+    for _ in 1 2 3 4 5 6; do
+        before=$(cpu_us "$2") start=$(now_us)
+        sleep 10
+        percent=$((($(cpu_us "$2") - before) * 100 / ($(now_us) - start)))
+        [ $percent -lt "$3" ] || break
+    done
     if [ $percent -ge "$3" ] && [ $percent -le "$4" ]; then pass "$1 takes $percent % of a CPU"; else fail "$1 takes $percent % of a CPU"; fi
 }
 cpu_us() { sed -n 's/^usage_usec //p' "$1/cpu.stat"; }

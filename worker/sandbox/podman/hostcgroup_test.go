@@ -83,7 +83,7 @@ func started(t *testing.T, p *podman.Sandboxes, program sandbox.Program, cpuMax 
 		err     error
 	}
 	done := make(chan ending, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	go func() {
 		o, err := p.Run(ctx, program, k)
@@ -207,7 +207,7 @@ func TestHardCPU(t *testing.T) {
 // The agent believes in the old ones, so it is the kernel that ends the program.
 func TestLimitsRewritten(t *testing.T) {
 	p := hard(t, "limits-rewritten")
-	cgroup, end := started(t, p, bash("sleep 5; head -c 1G /dev/zero | tail | wc -c", limits(job.Limits{MemoryMB: 2048, CPUs: 0.83, WallMS: 300_000})), "83000 100000")
+	cgroup, end := started(t, p, bash("sleep 5; tail /dev/zero | wc -c", limits(job.Limits{MemoryMB: 2048, CPUs: 0.83, WallMS: 300_000})), "83000 100000")
 	if err := os.WriteFile(filepath.Join(cgroup, "memory.max"), []byte(strconv.Itoa(96<<20)), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestLimitsRewritten(t *testing.T) {
 // and the neighbour finishes.
 func TestHardMemory(t *testing.T) {
 	p := hard(t, "hard-memory")
-	_, bomb := started(t, p, bash("for i in 1 2 3 4; do head -c 1G /dev/zero | tail & done; wait", limits(job.Limits{MemoryMB: 96, CPUs: 0.61, WallMS: 300_000})), "61000 100000")
+	_, bomb := started(t, p, bash("for i in 1 2 3 4; do tail /dev/zero & done; wait", limits(job.Limits{MemoryMB: 96, CPUs: 0.61, WallMS: 300_000})), "61000 100000")
 	_, neighbour := started(t, p, bash("sleep 1; echo fine", limits(job.Limits{CPUs: 0.37, WallMS: 120_000})), "37000 100000")
 	if o, _ := bomb(); o.Status != job.OutOfMemory {
 		t.Errorf("got %+v", o)
