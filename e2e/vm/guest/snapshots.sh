@@ -14,7 +14,8 @@ check "api and worker are ready" await api_is_ready bash node
 snapshots() { curl -fsS http://127.0.0.1:8438/snapshots; }
 has_snapshot() { snapshots | jq -e '.runtimes[] | select(.runtime == "node" and .bytes > 0)'; }
 # A snapshot is made of a runtime that is in demand.
-echo 'console.log(require("mathjs").add(1, 2))' | run first --runtime node
+# It loads no library, as an emulated machine takes minutes for one.
+echo "console.log(1 + 2)" | run first --runtime node
 equal "a job of Node" "$(result first status) $(result first stdout)" "succeeded 3"
 check "there is a snapshot" await has_snapshot
 snapshots
