@@ -63,7 +63,7 @@ func (c *Client) read(ctx context.Context, r record.Record) (producer.Job, error
 	}
 	if c.links != nil {
 		if result, err = c.links.Absolute(result, r.Expires()); err != nil {
-			return producer.Job{}, fmt.Errorf("read result of job %s: %w: %w", r.ID, errNoResult, err)
+			return producer.Job{}, err
 		}
 	}
 	j.Result = &result
@@ -109,6 +109,7 @@ func (c *Client) result(ctx context.Context, r record.Record) (result job.Result
 	if err := json.Unmarshal(b, &result); err != nil {
 		return job.Result{}, fmt.Errorf("%w: decode: %w", errNoResult, err)
 	}
+	result.ID = r.ID // links are signed for it, and a worker wrote the result
 	if result.Metadata == nil {
 		result.Metadata = r.Metadata
 	}
