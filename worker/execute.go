@@ -128,7 +128,7 @@ func (w *Worker) run(ctx context.Context, j record.Record, events *eventPublishe
 	if spec.Interactive {
 		program.Input = w.interactive(j)
 	}
-	out := newOutput(w, keys, j.Epoch, events, mask)
+	out := newOutput(w, keys, j.Epoch, events, mask, false)
 	defer out.close()
 	defer events.finish()
 	most := wallTime(program.Limits) + compileTime(program.Limits)

@@ -39,10 +39,12 @@ type output struct {
 	dirty bool
 }
 
-func newOutput(w *Worker, keys artifacts.Keys, epoch int, events *eventPublisher, mask *secrets.Mask) *output {
+// newOutput returns the output of a job. cuts has its streams cut off where the disk is full; else that is an error.
+func newOutput(w *Worker, keys artifacts.Keys, epoch int, events *eventPublisher, mask *secrets.Mask, cuts bool) *output {
 	o := &output{
 		objects: w.Objects, keys: keys, epoch: int64(epoch),
-		stdout: capture{dir: w.SpoolDir, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, mask: mask.Stream()}, events: events, mask: mask,
+		stdout: capture{dir: w.SpoolDir, cuts: cuts, mask: mask.Stream()}, stderr: capture{dir: w.SpoolDir, cuts: cuts, mask: mask.Stream()},
+		events: events, mask: mask,
 		artifacts: []job.Artifact{}, names: map[string]bool{},
 	}
 	events.follow(&o.stdout, &o.stderr)

@@ -73,7 +73,7 @@ func eventPublisherTest(t *testing.T) (*published, *eventPublisher, *output, *sy
 	t.Helper()
 	p := newPublished()
 	l := newEventPublisher(p.publish, 1, slog.New(slog.DiscardHandler))
-	o := newOutput(&Worker{Config: Config{SpoolDir: t.TempDir()}}, artifacts.Keys{}, 1, l, nil)
+	o := newOutput(&Worker{Config: Config{SpoolDir: t.TempDir()}}, artifacts.Keys{}, 1, l, nil, false)
 	running := &sync.WaitGroup{}
 	t.Cleanup(func() {
 		l.finish()
@@ -333,7 +333,7 @@ func BenchmarkOutput(b *testing.B) {
 			b.Run(fmt.Sprintf("watched=%v/%d", watched, size), func(b *testing.B) {
 				p := &published{}
 				l := newEventPublisher(func(context.Context, int, []record.Event) error { p.calls++; return nil }, 1, slog.New(slog.DiscardHandler))
-				o := newOutput(&Worker{Config: Config{SpoolDir: b.TempDir()}}, artifacts.Keys{}, 1, l, nil)
+				o := newOutput(&Worker{Config: Config{SpoolDir: b.TempDir()}}, artifacts.Keys{}, 1, l, nil, false)
 				var running sync.WaitGroup
 				if watched {
 					l.start(&running)

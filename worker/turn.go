@@ -59,8 +59,7 @@ func (h *heldSession) begin(j record.Record) (sandbox.Turn, error) {
 	restarted := make(chan struct{})
 	in, beside, misplaced := h.place(j)
 	stopClock := h.watchClock(in, interrupt, sync.OnceFunc(func() { close(restarted) }))
-	out := newOutput(w, keys, j.Epoch, events, h.mask)
-	out.stdout.cuts, out.stderr.cuts = true, true
+	out := newOutput(w, keys, j.Epoch, events, h.mask, true)
 	limits := h.limits
 	if own := j.Spec.Limits.WallMS; own > 0 {
 		limits.WallMS = min(limits.WallMS, own)

@@ -262,6 +262,8 @@ def glovebox_session():
         if "tempfile" in sys.modules:
             sys.modules["tempfile"]._name_sequence = None
 
+    # An interrupt comes when the first piece has left the socket, which may be before it is here.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The piece's processes stand still between two pieces. Where their parent ends then, the kernel sends this one a SIGHUP, too. It is ignored with a function, which
     # programs that the piece starts don't inherit.
     signal.signal(signal.SIGHUP, lambda *_: None)
