@@ -37,7 +37,7 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (_ sandbox.
 	program := c.program
 	program.Tests = s
 	if len(program.Compile) == 0 {
-		return c.worker.Sandboxes.Run(ctx, program, s)
+		return c.worker.runProgram(ctx, c.started, program, s)
 	}
 	tar, wanted := c.worker.compiled.get(c.key, !c.packed)
 	if wanted {
@@ -47,7 +47,7 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (_ sandbox.
 	if tar != nil {
 		unpacked := program
 		unpacked.Compile, unpacked.Files = unpackCommand, []sandbox.File{{Name: compiledArchive, Content: tar}}
-		o, err := c.worker.Sandboxes.Run(ctx, unpacked, s)
+		o, err := c.worker.runProgram(ctx, c.started, unpacked, s)
 		if s.asked {
 			c.worker.Metrics.CheckerCompiled(!wanted)
 		}
@@ -58,8 +58,8 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (_ sandbox.
 		c.worker.Log.Warn("what a checker's compile step made can't be unpacked: it is compiled", "job_id", program.JobID, "epoch", program.Epoch, "status", o.Status)
 	}
 	c.worker.Metrics.CheckerCompiled(false)
-	o, err := c.worker.Sandboxes.Run(ctx, program, s)
-	if err == nil && o.Silent { // the submission is tried again: it has no part in that
+	o, err := c.worker.runProgram(ctx, c.started, program, s)
+	if err == nil && o.Silent && o.Status == job.CompileFailed { // the submission is tried again: it has no part in that
 		err = errors.New("nothing was heard of the checker's compile step")
 	}
 	return o, err
@@ -77,7 +77,7 @@ func (c *checkerProgram) pack(ctx context.Context) []byte {
 	program.Tests = p
 	o, err := c.worker.Sandboxes.Run(ctx, program, p)
 	switch {
-	case ctx.Err() != nil, errors.Is(err, sandbox.ErrUnavailable), err == nil && o.ImageDigest != c.image: // it was built anew meanwhile
+	case ctx.Err() != nil, errors.Is(err, sandbox.ErrUnavailable), err == nil && (o.Silent || o.ImageDigest != c.image): // it was built anew meanwhile
 		kept.failed(c.key, false)
 	case err == nil && p.end.Status == job.OutputLimitExceeded:
 		kept.giveUp(c.key)

@@ -22,7 +22,8 @@ import (
 // nothing of one check is left for the next. Not safe for concurrent use.
 type checkerProgram struct {
 	worker  *Worker
-	kind    string // job.CheckKattis or job.CheckTestlib
+	started time.Time // the job was
+	kind    string    // job.CheckKattis or job.CheckTestlib
 	limits  job.Limits
 	program sandbox.Program        // whose limits have the time of a dialog, too
 	image   string                 // the digest of its image
@@ -70,7 +71,7 @@ func (w *Worker) newCheckerProgram(ctx context.Context, j record.Record, graded 
 	argv := append([]string{"/bin/bash", "-c", "--", checkerScript, "bash"}, command...)
 	argv = append(append(argv, checkerFiles[checker.Kind]...), checker.Args...)
 	limits := checkerLimits(spec, runtime, checker)
-	c := &checkerProgram{worker: w, kind: checker.Kind, limits: limits, image: image, program: sandbox.Program{
+	c := &checkerProgram{worker: w, started: j.Started, kind: checker.Kind, limits: limits, image: image, program: sandbox.Program{
 		JobID: j.ID, Epoch: j.Epoch, Image: runtime.Image(), Compile: compile, Command: argv,
 		Env: runtime.Env, Files: files, Limits: limits, Interactive: checker.Interactive, Isolation: graded.Isolation,
 	}}
@@ -320,6 +321,7 @@ func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling)
 		r = fault("the checker ran out of memory; it has %d MiB (checker.program.limits.memory_mb)", c.program.Limits.MemoryMB)
 	case began:
 		r = fault("the checker ended its sandbox")
+		r.Overdue = o.Status == job.TimedOut
 	}
 	if c.lost++; c.lost > maxLost {
 		c.broken = fault("the checker has ended %d sandboxes", c.lost)

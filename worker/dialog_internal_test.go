@@ -160,6 +160,32 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
+// hangs is a sandbox of an interactor that is given up once the program has ended.
+type hangs struct{ Sandboxes }
+
+func (hangs) Run(ctx context.Context, p sandbox.Program, _ sandbox.Sink) (sandbox.Outcome, error) {
+	test, _, err := p.Tests.Next(ctx)
+	if err == nil {
+		_, err = test.Input.Next(ctx, 0)
+	}
+	return sandbox.Outcome{Status: job.TimedOut, ExitCode: job.TimedOutExitCode, Lost: true}, err
+}
+
+// TestInteractorHangs: a program that waits for an interactor whose sandbox hangs has not timed out.
+func TestInteractorHangs(t *testing.T) {
+	t.Parallel()
+	c := &checkerProgram{worker: &Worker{Config: Config{Sandboxes: hangs{}}}, kind: job.CheckKattis}
+	c.begin = func() *checkerSandbox { return c.start(t.Context()) }
+	defer c.close()
+	d, ruling, err := c.talk(t.Context(), toCheck{})
+	if err != nil || ruling != nil {
+		t.Fatalf("got %+v, %v, want a dialog", ruling, err)
+	}
+	if r, err := c.hear(t.Context(), d, job.TestTimedOut); err != nil || r.Verdict != job.JudgeError {
+		t.Errorf("got %+v, %v, want a judge's error", r, err)
+	}
+}
+
 // hostile is a sandbox of an interactor whose report nobody has thought of.
 type hostile struct{ Sandboxes }
 

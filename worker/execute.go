@@ -144,7 +144,7 @@ func (w *Worker) run(ctx context.Context, j record.Record, events *eventPublishe
 	if spec.Graded() {
 		grader, outcome, err = w.grade(ctx, j, spec, program)
 	} else {
-		outcome, err = w.runProgram(ctx, j, program, out)
+		outcome, err = w.runProgram(ctx, j.Started, program, out)
 	}
 	used = spent{outcome.Usage, program.Limits.MemoryMB}
 	if err != nil {
@@ -205,14 +205,14 @@ func (w *Worker) storeSubmission(ctx context.Context, j record.Record, keys arti
 	return nil
 }
 
-// runProgram runs what a job brings. That nothing was heard of its compile step is its own doing only where this worker can run sandboxes.
-func (w *Worker) runProgram(ctx context.Context, j record.Record, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
+// runProgram runs what a job brings that was started then. That its sandbox fell silent is its own doing only where this worker can run sandboxes.
+func (w *Worker) runProgram(ctx context.Context, started time.Time, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
 	o, err := w.Sandboxes.Run(ctx, p, sink)
 	if err != nil || !o.Silent {
 		return o, err
 	}
-	if err := w.outage(ctx, j.Started); err != nil {
-		return o, fmt.Errorf("nothing was heard of the compile step: %w", err)
+	if err := w.outage(ctx, started); err != nil {
+		return o, fmt.Errorf("the sandbox fell silent: %w", err)
 	}
 	return o, nil
 }

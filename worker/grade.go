@@ -27,7 +27,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 	for lost := 0; ; {
 		given, before := g.given, g.usage
 		g.began = time.Time{} // a sandbox's start is no test's time
-		o, err := w.runProgram(ctx, j, program, g)
+		o, err := w.runProgram(ctx, j.Started, program, g)
 		if err == nil && o.Lost {
 			lost++
 		}
@@ -39,7 +39,7 @@ func (w *Worker) grade(ctx context.Context, j record.Record, spec job.Spec, prog
 			o, err = last, nil
 		case err != nil:
 		case o.Lost && g.running:
-			err = g.lost(ctx, o.Test())
+			err = g.lost(ctx, o.Test(), o.Silent && lost < maxLost)
 		case o.Status != job.CompileFailed && g.given == given && g.wanted() >= 0: // it came to no test
 			o.Status, o.Compile = job.CompileFailed, &job.Compile{ExitCode: o.ExitCode, Output: g.unfit(program)}
 		}

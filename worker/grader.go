@@ -189,16 +189,25 @@ func (g *grader) Ended(ctx context.Context, o sandbox.TestOutcome) error {
 	return g.judge(ctx, o)
 }
 
-// lost is Ended for a test that the sandbox did not survive. It isn't run once more, unless it had not
-// begun: then it is not what ended the sandbox.
-func (g *grader) lost(ctx context.Context, o sandbox.TestOutcome) error {
+// lost is Ended for a test that the sandbox did not survive. One that had not begun is run once more, as it is not what ended the sandbox; and so is one,
+// with again, whose end was never heard of: the machine may have stood still.
+func (g *grader) lost(ctx context.Context, o sandbox.TestOutcome, again bool) error {
 	if o.Status == "" {
 		g.running = false
 		g.spend()
 		return nil
 	}
+	r := &g.results[g.current]
+	again = again && r.Reruns == 0
+	if again {
+		g.began = time.Time{} // and its silence counts for nothing
+	}
 	g.end(&o)
 	g.lastLost = verdictOf(o.Status)
+	if again {
+		r.Reruns, g.rerun = 1, true
+		return nil
+	}
 	return g.judge(ctx, o)
 }
 

@@ -22,10 +22,11 @@ import (
 type scripted struct {
 	Sandboxes
 	// script has a letter for each test: "." ends, "x" ends its sandbox, "w" ends it before the test
-	// begins, "a" ends and its sandbox is lost after it.
+	// begins, "a" ends and its sandbox is lost after it, "s" falls silent, and "f" falls silent after it.
 	script string
-	unfit  int // the sandbox, from 1, whose compile step fails
-	gone   int // the sandbox for which a file of the program is gone
+	sick   bool // no probe can be made
+	unfit  int  // the sandbox, from 1, whose compile step fails
+	gone   int  // the sandbox for which a file of the program is gone
 	made   int
 	judges atomic.Int32 // how many sandboxes a checker's program has had
 }
@@ -33,9 +34,14 @@ type scripted struct {
 // Image says that there is any.
 func (s *scripted) Image(context.Context, string) (string, error) { return "sha256:", nil }
 
+func (*scripted) Ping(context.Context) error { return nil }
+
 func (s *scripted) Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink) (sandbox.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what a sandbox gives its tests ends with it
+	if p.JobID == ProbeID {
+		return sandbox.Outcome{Status: job.TimedOut, Silent: s.sick}, nil
+	}
 	if len(p.Command) > 0 {
 		return s.accept(ctx, p, sink)
 	}
@@ -58,6 +64,8 @@ func (s *scripted) Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink
 			return sandbox.Outcome{Status: job.OutOfMemory, ExitCode: 137, Signal: "SIGKILL", Lost: true, Compile: &job.Compile{}}, nil
 		case 'w':
 			return sandbox.Outcome{Lost: true, Compile: &job.Compile{}}, nil
+		case 's':
+			return sandbox.Outcome{Status: job.TimedOut, ExitCode: job.TimedOutExitCode, Lost: true, Silent: true, Compile: &job.Compile{}}, nil
 		}
 		if err := sink.Stdout([]byte(test.Args[0])); err != nil {
 			return sandbox.Outcome{}, err
@@ -65,8 +73,8 @@ func (s *scripted) Run(ctx context.Context, p sandbox.Program, sink sandbox.Sink
 		if err := p.Tests.Ended(ctx, sandbox.TestOutcome{Status: job.Succeeded}); err != nil {
 			return sandbox.Outcome{}, err
 		}
-		if step == 'a' {
-			return sandbox.Outcome{Status: job.Succeeded, Lost: true, Compile: &job.Compile{}}, nil
+		if step == 'a' || step == 'f' {
+			return sandbox.Outcome{Status: job.Succeeded, Lost: true, Silent: step == 'f', Compile: &job.Compile{}}, nil
 		}
 	}
 }
@@ -164,6 +172,10 @@ func TestGradeLostSandboxes(t *testing.T) {
 		{"after each", "aaaaa", 0, 5, "accepted accepted accepted accepted accepted run_time_error"},
 		{"all", "xxxxx", 0, 5, "out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory"},
 		{"always before a test", ".wwwww", 0, 5, "accepted run_time_error run_time_error run_time_error run_time_error run_time_error"},
+		{"silent once", "..s....", 0, 2, "accepted accepted accepted accepted accepted accepted"},
+		{"silent twice", "..ss...", 0, 3, "accepted accepted timed_out accepted accepted accepted"},
+		{"always silent", "sssss", 0, 5, "timed_out timed_out timed_out timed_out timed_out timed_out"},
+		{"silent after a test", "..f...", 0, 2, "accepted accepted accepted accepted accepted accepted"},
 		{"does not compile once more", ".x", 2, 2, "accepted out_of_memory out_of_memory out_of_memory out_of_memory out_of_memory"},
 		{"does not compile", "", 1, 1, "skipped skipped skipped skipped skipped skipped"},
 		{"does not compile, after one in which nothing was run", "w", 2, 2, "skipped skipped skipped skipped skipped skipped"},
@@ -171,7 +183,7 @@ func TestGradeLostSandboxes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := &scripted{script: c.script, unfit: c.unfit}
-			w := &Worker{Config: Config{Sandboxes: s, Log: slog.New(slog.DiscardHandler), SpoolDir: t.TempDir()}}
+			w := &Worker{Config: Config{Sandboxes: s, Objects: wellObjects{}, Images: []string{"image"}, Log: slog.New(slog.DiscardHandler), SpoolDir: t.TempDir()}}
 			spec := job.Spec{Groups: []job.Group{{OnReject: "continue"}}}
 			for i := range 6 {
 				spec.Tests = append(spec.Tests, job.Test{Name: fmt.Sprint(i), Args: []string{"a"}, Answer: "a"})
@@ -196,6 +208,22 @@ func TestGradeLostSandboxes(t *testing.T) {
 				t.Errorf("got %s, %+v", o.Status, o.Compile)
 			}
 		})
+	}
+}
+
+// TestGradeSilentSandbox: a sandbox that falls silent on a worker that can run none costs no test its verdict.
+func TestGradeSilentSandbox(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"s", ".s", "f"} {
+		w := pausedWorker(t, func() {})
+		if err := w.resume(); err != nil {
+			t.Fatal(err)
+		}
+		w.Sandboxes, w.SpoolDir = &scripted{script: script, sick: true}, t.TempDir()
+		spec := job.Spec{Tests: []job.Test{{Name: "1", Args: []string{"a"}, Answer: "a"}, {Name: "2", Args: []string{"a"}, Answer: "a"}}}
+		if g, _, err := w.grade(t.Context(), record.Record{Started: time.Now()}, spec, sandbox.Program{Limits: job.Limits{WallMS: 1000, CPUMS: 1000}}); err == nil || w.paused() == nil {
+			t.Errorf("%q: got %+v, %v, paused by %v; want an error", script, g, err, w.paused())
+		}
 	}
 }
 

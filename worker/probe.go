@@ -61,15 +61,19 @@ func (w *Worker) probe(ctx context.Context) (err error) {
 }
 
 // probeSandbox runs a program of its own in the first image that is there. The program's outcome
-// does not matter.
+// does not matter, if there is one.
 func (w *Worker) probeSandbox(ctx context.Context) error {
 	err := errors.New("there is no image")
 	for _, image := range append(w.Runtimes.Images(), w.Images...) {
-		_, err = w.Sandboxes.Run(ctx, sandbox.Program{
+		var o sandbox.Outcome
+		o, err = w.Sandboxes.Run(ctx, sandbox.Program{
 			JobID: ProbeID, Epoch: 1, Image: image, Command: []string{"true"}, Limits: job.Limits{WallMS: 10_000}.Filled(job.Limits{}),
 			Isolation: w.Isolation,
 			Fresh:     true, // a warm one would not show that Podman can start any
 		}, discardSink{})
+		if err == nil && o.Silent {
+			return errors.New("it fell silent")
+		}
 		if !errors.Is(err, sandbox.ErrNoImage) && !errors.Is(err, sandbox.ErrImageRefused) {
 			return err
 		}

@@ -121,7 +121,7 @@ if wanted archive || wanted packages; then
 fi
 if wanted packages || [[ $host_parts == *snapshots* ]]; then
     say "put images into a bucket"
-    e2e/vm/bucket.sh "$kit/s3" bash node
+    e2e/vm/bucket.sh "$kit/s3" bash typescript
 fi
 
 # payload NAME PART… begins what a machine gets: its parts. The functions below add to it.

@@ -251,7 +251,8 @@ type Outcome struct {
 	// Startup is from the call of Run to the program's first instruction.
 	Startup time.Duration
 	Compile *job.Compile
-	// Silent says that nothing was heard of the compile step until its time was up: it may be the sandbox that hangs, and not the step.
+	// Silent says that the end of the compile step, of the run or of a test wasn't heard of when its time was up, and for some seconds more: it may be the
+	// sandbox that hangs, and not what runs in it.
 	Silent bool
 	// Skipped lists what the program left that is no artifact, at most job.MaxSkipped
 	// entries; SkippedTotal counts all.

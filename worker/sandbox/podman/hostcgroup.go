@@ -145,9 +145,16 @@ func (c *hostCgroup) write(name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// OOMKilled reports whether the kernel ended the sandbox for its memory. It can't tell
+// OOMKilled reports whether the kernel ended the sandbox because it came to its own limit. It can't tell
 // once the cgroup is removed.
-func (c *hostCgroup) OOMKilled() bool {
+func (c *hostCgroup) OOMKilled() bool { return c.killed() && c.memoryEvents("oom") != "0" }
+
+// killedForOthers reports whether the kernel ended the sandbox as the host, or a cgroup above, was out of memory: that counts as a kill (oom_kill), and
+// not as a limit that was reached (oom), see the kernel's admin-guide/cgroup-v2.rst.
+func (c *hostCgroup) killedForOthers() bool { return c.killed() && c.memoryEvents("oom") == "0" }
+
+// killed reports whether any of the kernel's OOM killers ended something in the cgroup.
+func (c *hostCgroup) killed() bool {
 	n := c.memoryEvents("oom_kill")
 	return n != "" && n != "0"
 }

@@ -72,8 +72,21 @@ func hard(t *testing.T, worker string) *podman.Sandboxes {
 }
 
 // started runs a program and returns the cgroup of its sandbox, once the program runs, and
-// its end.
+// its end, which is no error.
 func started(t *testing.T, p *podman.Sandboxes, program sandbox.Program, cpuMax string) (cgroup string, end func() (sandbox.Outcome, *kept)) {
+	t.Helper()
+	cgroup, done := begun(t, p, program, cpuMax)
+	return cgroup, func() (sandbox.Outcome, *kept) {
+		o, k, err := done()
+		if err != nil {
+			t.Fatalf("%v\nstderr: %s", err, k.stderr.String())
+		}
+		return o, k
+	}
+}
+
+// begun is started for a program that may end in any way.
+func begun(t *testing.T, p *podman.Sandboxes, program sandbox.Program, cpuMax string) (cgroup string, end func() (sandbox.Outcome, *kept, error)) {
 	t.Helper()
 	program.Image = suite.image
 	program.Files[0].Content = append([]byte("echo "+runs+"\n"), program.Files[0].Content...)
@@ -109,12 +122,9 @@ func started(t *testing.T, p *podman.Sandboxes, program sandbox.Program, cpuMax 
 	case e := <-done:
 		t.Fatalf("got %+v, %v, before the program ran\nstderr: %s", e.outcome, e.err, k.stderr.String())
 	}
-	return cgroup, func() (sandbox.Outcome, *kept) {
+	return cgroup, func() (sandbox.Outcome, *kept, error) {
 		e := <-done
-		if e.err != nil {
-			t.Fatalf("%v\nstderr: %s", e.err, k.stderr.String())
-		}
-		return e.outcome, &k.kept
+		return e.outcome, &k.kept, e.err
 	}
 }
 
@@ -229,6 +239,24 @@ func TestHardMemory(t *testing.T) {
 	}
 	if o, k := neighbour(); o.Status != job.Succeeded || k.stdout.String() != "fine\n" {
 		t.Errorf("neighbour: got %+v, %q", o, k.stdout.String())
+	}
+}
+
+// TestHardMemoryOfAll: a sandbox that the kernel ends because all together have too much has not run out of its own memory.
+func TestHardMemoryOfAll(t *testing.T) {
+	p := hard(t, "memory-of-all")
+	_, end := begun(t, p, bash("sleep 5; tail /dev/zero | wc -c", limits(job.Limits{MemoryMB: 2048, CPUs: 0.79, WallMS: 300_000})), "79000 100000")
+	bound := func(memory string) {
+		if err := os.WriteFile(filepath.Join(gbtest.Leaves(), "memory.max"), []byte(memory), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer bound("max")
+	bound(strconv.Itoa(128 << 20))
+	if o, _, err := end(); err == nil {
+		t.Errorf("got %+v, want an error", o)
+	} else {
+		t.Log(err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 // oomTimeout is how long Podman may take to notice that a sandbox has ended.
 const oomTimeout = 5 * time.Second
 
-// oomKilled reports whether the host's kernel ended the sandbox for its memory, and the agent
-// with it before its last word. The cgroup knows until it is removed, and Podman from then on.
+// oomKilled reports whether the host's kernel ended the sandbox for its own memory, and the agent
+// with it before its last word. The cgroup knows until it is removed, and Podman from then on, which can't tell whose memory it was for.
 func (s *service) oomKilled(ctx context.Context, name string, cgroup *hostCgroup) bool {
 	if cgroup == nil {
 		return false
@@ -21,6 +21,9 @@ func (s *service) oomKilled(ctx context.Context, name string, cgroup *hostCgroup
 	for {
 		if cgroup.OOMKilled() {
 			return true
+		}
+		if cgroup.killedForOthers() {
+			return false
 		}
 		c, err := containers.Inspect(s.with(ctx), name, nil)
 		if err != nil || c.State == nil {

@@ -53,8 +53,8 @@ const (
 	// preloadQuiet is how long no program must have come before one is preloaded: a preload
 	// costs more CPU time than ten starts, and under load the processors are for starts.
 	preloadQuiet = time.Second
-	// preloadTimeout is how long a preload may take.
-	preloadTimeout = time.Minute
+	// preloadTimeout is how long a preload may take: nobody waits for it, and a slow machine, or one that has much to do, takes minutes for what R loads.
+	preloadTimeout = 5 * time.Minute
 )
 
 // preloadState is how far the preload in an idle sandbox has come.

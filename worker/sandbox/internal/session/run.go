@@ -19,17 +19,17 @@ const grace = 10 * time.Second
 // compile keeps the compile step's output, and reports whether the step failed: then there is
 // no program.
 func (s *Session) compile(ctx context.Context, limit time.Duration) (failed bool, err error) {
-	deadline, heard := time.Now().Add(limit), false
+	deadline := time.Now().Add(limit)
 	for {
 		e, err := s.events.pop(ctx, time.Until(deadline))
 		if errors.Is(err, errOverdue) && (s.begun || !s.Outcome.Warm) { // one that waited, and has said nothing, may have died before
-			s.compileOverdue(limit, heard)
+			s.compileOverdue(limit)
 			return true, nil
 		}
 		if err != nil {
 			return false, fmt.Errorf("wait for the compile step: %w", err)
 		}
-		s.begun, heard = true, true
+		s.begun = true
 		switch e.Type {
 		case agentwire.TypeCompileOutput:
 			s.compileOutput.Write(e.Payload)
@@ -60,16 +60,15 @@ func (s *Session) compiled(exitCode int, wallMS int64) {
 	}
 }
 
-// compileOverdue is the outcome of a program whose compile step has had its time, whatever the agent is busy with. heard says whether it has said
-// anything of the step.
-func (s *Session) compileOverdue(limit time.Duration, heard bool) {
+// compileOverdue is the outcome of a program whose compile step has had its time, whatever the agent is busy with.
+func (s *Session) compileOverdue(limit time.Duration) {
 	s.begun = true
 	s.Outcome.Timing.Exited = time.Since(s.began)
 	if s.Cgroup != nil && s.Cgroup.OOMKilled() { // and nobody has said so yet
 		s.outOfMemory()
 		return
 	}
-	s.Outcome.Silent = !heard
+	s.Outcome.Silent = true
 	s.compileOutput.WriteString("Compilation timed out\n")
 	s.compiled(job.TimedOutExitCode, limit.Milliseconds())
 	s.Outcome.Status, s.Outcome.ExitCode = job.CompileFailed, job.TimedOutExitCode
@@ -123,7 +122,7 @@ func (s *Session) run(ctx context.Context, limit time.Duration) (overdue bool, e
 				s.outOfMemory()
 				return true, nil
 			}
-			s.Outcome.Limit = "wall_ms"
+			s.Outcome.Limit, s.Outcome.Silent = "wall_ms", true
 			return true, s.timedOut()
 		}
 		if err != nil {

@@ -169,7 +169,12 @@ func TestServe(t *testing.T) {
 			},
 			want: sandbox.Outcome{Status: job.CompileFailed, ExitCode: job.TimedOutExitCode, Compile: &job.Compile{
 				ExitCode: job.TimedOutExitCode, WallMS: job.DefaultLimits.WallMS + grace.Milliseconds(), Output: "main.c:1: warning\nCompilation timed out\n",
-			}},
+			}, Silent: true},
+		},
+		{
+			name: "program never ends",
+			act:  func(r *rogue) { r.started(); r.send(agentwire.TypeStdout, "begins\n") },
+			want: sandbox.Outcome{Status: job.TimedOut, ExitCode: job.TimedOutExitCode, Limit: "wall_ms", Silent: true}, stdout: "begins\n", stderr: "Execution timed out\n",
 		},
 		{
 			name: "compile step says nothing",

@@ -77,7 +77,7 @@ func (s *Session) awaitCleared(ctx context.Context, timeout time.Duration) (clea
 	}
 	switch {
 	case tested && errors.Is(err, errOverdue):
-		s.Outcome.Lost = true
+		s.Outcome.Lost, s.Outcome.Silent = true, true
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("wait until a test can be run: %w", err)
@@ -138,7 +138,7 @@ func (s *Session) awaitTest(ctx context.Context, limit time.Duration) (started b
 		s.Outcome.Startup, s.Outcome.Timing.Started = startup, began
 	}
 	if s.layingOut && errors.Is(err, errOverdue) {
-		s.Outcome.Lost = true
+		s.Outcome.Lost, s.Outcome.Silent = true, true
 		return false, nil
 	}
 	if err != nil {
