@@ -94,13 +94,12 @@ terraform_checks = $(if $(terraform),terraform fmt -check -diff -recursive terra
 	TFLINT_PLUGIN_DIR=$(CURDIR)/$(dir $(tflint_aws)) $(tflint) --chdir=terraform --recursive --config=$(CURDIR)/terraform/.tflint.hcl,\
 	echo "SKIPPED: terraform/ is neither formatted nor linted: this machine has no terraform")
 
-check: bin/golangci-lint-$(GOLANGCI_VERSION) $(if $(terraform),$(tflint) $(tflint_aws)) ## format, vet, lint, shellcheck and the documents' names and prose, without changing anything
+check: bin/golangci-lint-$(GOLANGCI_VERSION) $(if $(terraform),$(tflint) $(tflint_aws)) ## format, lint with vet, shellcheck and the documents' names and prose, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
 	$(call timed,modules,go mod tidy -diff && cd e2e/openapi && go generate && go mod tidy -diff)
 	$(call timed,shell scripts,command -v shellcheck >/dev/null || infra/setup-tests.sh && shellcheck $(scripts))
 	$(call timed,terraform,$(terraform_checks))
 	$(call timed,documents,$(static) go test ./internal/docstest)
-	$(call timed,vet,$(static) go vet -tags '$(PODMAN_TAGS)' ./...)
 	$(call timed,lint,$(static) bin/golangci-lint-$(GOLANGCI_VERSION) run)
 
 fmt: bin/golangci-lint-$(GOLANGCI_VERSION) ## format the tree
@@ -138,8 +137,8 @@ setup-tests: setup bin/glovebox # multi has what sessions with contexts and E2B'
 	$(call timed,setup of what only tests need,infra/setup-tests.sh && bin/glovebox runtimes build multi)
 
 test: setup-tests build ## set up, then every suite against the real components, with the race detector
-	@$(MAKE) --no-print-directory -j2 test-host test-record
-	@$(MAKE) --no-print-directory test-podman
+	@$(MAKE) --no-print-directory test-host
+	@$(MAKE) --no-print-directory -j2 test-podman test-record
 
 # -short leaves out what repeats a test in another form, or waits for minutes: test-long has it. make check vets all.
 SHORT := -short

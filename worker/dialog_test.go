@@ -199,7 +199,7 @@ func TestDialogInteractors(t *testing.T) {
 		{"hears late of the end of one that hangs", "TLE 0: TLE", "", with(python("sys.exit(43 if sys.stdin.read() == '' else 1)"), func(s *job.Spec) {
 			s.Source, s.Limits.WallMS, s.Checker.Program.Limits.WallMS = "exec sleep 100", 8000, 7000 // the program's sandbox may be late by nearly as much
 		})},
-		{"floods", "JE: JE", "printed more than 64 KiB", with(python("while True: print('x' * 1000)"), func(s *job.Spec) { s.Checker.Program.Limits.OutputKB, s.Source = 64, "sleep 1" })},
+		{"floods", "JE: JE", "printed more than 64 KiB", with(python("while True: print('x' * 1000)"), func(s *job.Spec) { s.Checker.Program.Limits.OutputKB, s.Source = 64, "exec sleep 100" })},
 		{"eats memory", "JE: JE", "out of memory", python("x = []\nwhile True: x.append(bytearray(1 << 20))")},
 		{"fills its disk with messages", "JE: JE", "", python("while True: sys.stderr.write('x' * 100000)")},
 		{"says something on stderr, and fails", "JE: JE", "exited with 1", python("sys.stderr.write('why'); sys.exit(1)")},

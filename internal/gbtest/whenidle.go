@@ -16,9 +16,9 @@ import (
 const (
 	// waiting is how many tests more than always may go on while most only wait. What each starts has some 500 MB.
 	waiting = 6
-	// look is over what time the processors are looked at, and enough the share of it for which one must have had nothing to do.
+	// look is over what time the processors are looked at, and enough for what share of it they must have had nothing to do, all in all.
 	look   = time.Second
-	enough = 0.7
+	enough = 0.4
 	// spareMB is how much memory has to be available, in MiB, for one more than always: a machine that swaps has idle processors, too.
 	spareMB = 2048
 )
@@ -33,7 +33,7 @@ func ManyWait(beyond int) {
 	}
 }
 
-// WhenIdle has a test go on when one of the processors has had nothing to do for most of a second and there is memory, or at once where fewer tests
+// WhenIdle has a test go on when a processor has had nothing to do for a good part of a second and there is memory, or at once where fewer tests
 // of this process go on than always may. So a test that waits holds up no other. But where all compute, or something else on
 // the machine does, there are no more than that: more sandboxes than processors take longer than one after the other.
 // It is to be called before the test starts anything. A subtest has its parent's place, unless another subtest has it.
