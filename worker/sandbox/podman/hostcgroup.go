@@ -147,36 +147,43 @@ func (c *hostCgroup) write(name, value string) error {
 
 // OOMKilled reports whether the kernel ended the sandbox because it came to its own limit. It can't tell
 // once the cgroup is removed.
-func (c *hostCgroup) OOMKilled() bool { return c.killed() && c.memoryEvents("oom") != "0" }
+func (c *hostCgroup) OOMKilled() bool {
+	e := c.memoryEvents()
+	return e.killed() && e["oom"] != "0"
+}
 
 // killedForOthers reports whether the kernel ended the sandbox as the host, or a cgroup above, was out of memory: that counts as a kill (oom_kill), and
 // not as a limit that was reached (oom), see the kernel's admin-guide/cgroup-v2.rst.
-func (c *hostCgroup) killedForOthers() bool { return c.killed() && c.memoryEvents("oom") == "0" }
-
-// killed reports whether any of the kernel's OOM killers ended something in the cgroup.
-func (c *hostCgroup) killed() bool {
-	n := c.memoryEvents("oom_kill")
-	return n != "" && n != "0"
+func (c *hostCgroup) killedForOthers() bool {
+	e := c.memoryEvents()
+	return e.killed() && e["oom"] == "0"
 }
 
 // reachedLimit reports whether the kernel refused the sandbox memory, or may have. Conmon notes
 // that for its container, and Podman never takes the note back.
 func (c *hostCgroup) reachedLimit() bool {
-	return c.memoryEvents("oom") != "0" || c.memoryEvents("oom_kill") != "0"
+	e := c.memoryEvents()
+	return e["oom"] != "0" || e["oom_kill"] != "0"
 }
 
-// memoryEvents returns one of the counters of memory.events, "" if it can't be read.
-func (c *hostCgroup) memoryEvents(name string) string {
-	events, err := c.read("memory.events")
+// memoryEvents are the counters of memory.events by their names.
+type memoryEvents map[string]string
+
+// killed reports whether any of the kernel's OOM killers ended something in the cgroup.
+func (e memoryEvents) killed() bool { return e["oom_kill"] != "" && e["oom_kill"] != "0" }
+
+// memoryEvents reads all counters at once. There are none if they can't be read.
+func (c *hostCgroup) memoryEvents() memoryEvents {
+	text, err := c.read("memory.events")
 	if err != nil {
-		return ""
+		return nil
 	}
-	for line := range strings.Lines(events) {
-		if n, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(n)
-		}
+	events := memoryEvents{}
+	for line := range strings.Lines(text) {
+		name, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+		events[name] = n
 	}
-	return ""
+	return events
 }
 
 const (
