@@ -174,11 +174,11 @@ func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, Object, err
 	if err != nil {
 		return nil, Object{}, fmt.Errorf("get object %q: %w", key, notFound(err))
 	}
-	mediaType := aws.ToString(out.ContentType)
-	return out.Body, Object{
-		Key: key, Size: aws.ToInt64(out.ContentLength), SHA256: out.Metadata[hashMetadata],
-		MediaType: mediaType, Kind: Kind(mediaType),
-	}, nil
+	o, err := objectOf(key, out.ContentLength, out.ContentType, out.Metadata)
+	if err != nil {
+		return nil, Object{}, errors.Join(fmt.Errorf("get object %q: %w", key, err), out.Body.Close())
+	}
+	return out.Body, o, nil
 }
 
 // Head tells of an object without reading it, or fails with [ErrNotFound].
@@ -187,10 +187,20 @@ func (s *Store) Head(ctx context.Context, key string) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("look at object %q: %w", key, notFound(err))
 	}
-	mediaType := aws.ToString(out.ContentType)
-	return Object{
-		Key: key, Size: aws.ToInt64(out.ContentLength), SHA256: out.Metadata[hashMetadata], MediaType: mediaType, Kind: Kind(mediaType),
-	}, nil
+	o, err := objectOf(key, out.ContentLength, out.ContentType, out.Metadata)
+	if err != nil {
+		return Object{}, fmt.Errorf("look at object %q: %w", key, err)
+	}
+	return o, nil
+}
+
+// objectOf is what an answer tells of an object. A length that a gateway leaves out would look like that of another object.
+func objectOf(key string, length *int64, mediaType *string, metadata map[string]string) (Object, error) {
+	if length == nil {
+		return Object{}, errors.New("the answer has no Content-Length, which S3 always sends: a gateway before the bucket has left it out")
+	}
+	m := aws.ToString(mediaType)
+	return Object{Key: key, Size: *length, SHA256: metadata[hashMetadata], MediaType: m, Kind: Kind(m)}, nil
 }
 
 // GetBytes returns an object of at most limit bytes. It fails with [ErrNotFound] or

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,6 +121,30 @@ func TestBytes(t *testing.T) {
 		Key: key, Size: 11, SHA256: hex.EncodeToString(sum[:]), MediaType: "application/json", Kind: job.KindFile,
 	}, o); diff != "" {
 		t.Errorf("object (-want +got):\n%s", diff)
+	}
+}
+
+// TestGatewayWithoutLength: an object whose length a gateway doesn't pass on is not an empty one.
+func TestGatewayWithoutLength(t *testing.T) {
+	t.Parallel()
+	server := gbtest.S3(t)
+	forward := server.Gateway(t)
+	forward.ModifyResponse = func(r *http.Response) error {
+		r.Header.Del("Content-Length")
+		r.ContentLength = -1
+		return nil
+	}
+	gateway := httptest.NewServer(forward)
+	defer gateway.Close()
+	store, key := open(t, server, func(c *artifacts.Config) { c.Endpoint = gateway.URL }), keys(t, "j1").Result(1)
+	if _, err := store.PutBytes(t.Context(), key, "application/json", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Get(t.Context(), key); err == nil || !strings.Contains(err.Error(), "no Content-Length") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := store.Head(t.Context(), key); err == nil || !strings.Contains(err.Error(), "no Content-Length") {
+		t.Errorf("look at it: got %v", err)
 	}
 }
 

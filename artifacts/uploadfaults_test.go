@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -166,15 +164,7 @@ func TestUploadSurvivesFaults(t *testing.T) {
 	t.Run("503", func(t *testing.T) {
 		t.Parallel()
 		var failures atomic.Int64
-		target, err := url.Parse(server.Endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		transport := &http.Transport{DisableKeepAlives: true}
-		forward := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			r.Out.Host = r.In.Host // it is signed
-		}}
+		forward := server.Gateway(t)
 		unwell := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if failures.Add(-1) >= 0 {
 				http.Error(w, "<Error><Code>SlowDown</Code></Error>", http.StatusServiceUnavailable)
@@ -191,32 +181,22 @@ func TestUploadSurvivesFaults(t *testing.T) {
 	})
 	t.Run("the answer to the last request is lost", func(t *testing.T) {
 		t.Parallel()
-		target, err := url.Parse(server.Endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var lost atomic.Int64
-		forward := &httputil.ReverseProxy{
-			Transport: &http.Transport{DisableKeepAlives: true},
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.SetURL(target)
-				r.Out.Host = r.In.Host
-			},
-			ModifyResponse: func(r *http.Response) error {
-				if r.Request.Method != http.MethodPost || !r.Request.URL.Query().Has("uploadId") {
-					return nil
-				}
-				if lost.Add(1) == 1 {
-					panic(http.ErrAbortHandler)
-				}
-				// So others answer; this server knows that it has done it.
-				r.StatusCode, r.Status = http.StatusNotFound, "404 Not Found"
-				r.Body.Close()
-				body := `<?xml version="1.0"?><Error><Code>NoSuchUpload</Code><Message>There is none.</Message></Error>`
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
-				r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		forward := server.Gateway(t)
+		forward.ModifyResponse = func(r *http.Response) error {
+			if r.Request.Method != http.MethodPost || !r.Request.URL.Query().Has("uploadId") {
 				return nil
-			},
+			}
+			if lost.Add(1) == 1 {
+				panic(http.ErrAbortHandler)
+			}
+			// So others answer; this server knows that it has done it.
+			r.StatusCode, r.Status = http.StatusNotFound, "404 Not Found"
+			r.Body.Close()
+			body := `<?xml version="1.0"?><Error><Code>NoSuchUpload</Code><Message>There is none.</Message></Error>`
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+			r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+			return nil
 		}
 		forgetful := httptest.NewServer(forward)
 		defer forgetful.Close()

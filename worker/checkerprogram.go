@@ -32,6 +32,7 @@ type checkerProgram struct {
 	begin   func() *checkerSandbox // starts a sandbox, which lives for as long as the job, not as the submission's
 	sandbox *checkerSandbox        // nil: none is there
 	lost    int                    // how many it has ended
+	slow    bool                   // its compile step was not done in its time
 	// broken says why it can judge nothing any more; "": it can.
 	broken grading.Ruling
 }
@@ -176,7 +177,7 @@ func (w *Worker) checkingTime(spec job.Spec) time.Duration {
 		each += lastWord
 	}
 	sandbox := wallTime(l) + compileTime(l) + sandboxOverhead
-	most := time.Duration(len(spec.Tests)*spec.Passes())*each + overrun + (1+maxLost)*sandbox
+	most := time.Duration(len(spec.Tests)*spec.Passes()+maxRechecks)*each + overrun + (1+maxLost)*sandbox
 	if compiles(runtime, program.Commands) {
 		most += 2 * sandbox // one makes what is to be kept, and one can't unpack that
 	}
@@ -197,12 +198,16 @@ type toCheck struct {
 	args                  []string
 }
 
-// check judges one output. An error is Glovebox's, or that of a reader.
-func (c *checkerProgram) check(ctx context.Context, t toCheck) (grading.Ruling, error) {
+// check judges one output; waited says that it may do better when it is made once more. An error is Glovebox's, or that of a reader.
+func (c *checkerProgram) check(ctx context.Context, t toCheck) (r grading.Ruling, waited bool, err error) {
 	if broken, err := c.give(ctx, t, nil); err != nil || broken != nil {
-		return ruled(broken), err
+		return ruled(broken), false, err
 	}
-	return c.ruling(ctx, t.more)
+	o, ended, err := c.outcome(ctx)
+	if err != nil || ended != nil {
+		return ruled(ended), false, err
+	}
+	return c.doubted(c.rule(o, t.more)), o.Status == job.TimedOut && closely(o.TestOutcome, c.limits), nil
 }
 
 // give hands a check to a sandbox, or returns why there is none that could make it.
@@ -239,15 +244,6 @@ func (c *checkerProgram) give(ctx context.Context, t toCheck, d *dialog) (*gradi
 		}
 	}
 	return &c.broken, nil
-}
-
-// ruling waits for what the check that was given comes to.
-func (c *checkerProgram) ruling(ctx context.Context, more int) (grading.Ruling, error) {
-	o, ended, err := c.outcome(ctx)
-	if err != nil || ended != nil {
-		return ruled(ended), err
-	}
-	return c.doubted(c.rule(o, more)), nil
 }
 
 // doubted returns the ruling, and has the checker compiled anew where it has failed.
@@ -309,6 +305,8 @@ func (c *checkerProgram) rule(o checkOutcome, more int) grading.Ruling {
 // another, unless the checker is broken then.
 func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling) {
 	switch {
+	case o.Status == job.CompileFailed && o.ExitCode == job.TimedOutExitCode && !began && !c.slow:
+		c.slow = true // it is compiled once more: the machine may have been busy
 	case o.Status == job.CompileFailed:
 		const most = 1000 // of what the compiler said, which has seen nothing of the tests
 		said := ""

@@ -15,6 +15,8 @@ import (
 const (
 	// maxLost is how many sandboxes a program may end. Each costs a start and a compile step.
 	maxLost = 5
+	// maxRechecks is how many checks of a job are made once more by its checker's program, which the wall clock had ended.
+	maxRechecks = 5
 	// testOverhead is what a run may take beside the program: its copy, its wipe, the way to the worker.
 	// Measured were 45 ms (ADR 30). With it 1,000 tests end within the two hours of a sandbox.
 	testOverhead = 500 * time.Millisecond

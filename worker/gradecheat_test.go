@@ -66,6 +66,27 @@ func with(s job.Spec, change func(*job.Spec)) job.Spec {
 	return s
 }
 
+// driven is double as a function, which a driver calls.
+var driven = with(double, func(s *job.Spec) {
+	s.Entrypoint, s.Files = "solution.py", []job.File{{Name: "main.py", Content: "from solution import double\nn = int(input())\nprint(double(n))\n"}}
+})
+
+// scored is double in two groups of tests.
+var scored = job.Spec{
+	Limits: double.Limits,
+	Groups: []job.Group{
+		{Name: "", OnReject: "continue"},
+		{Name: "small", Score: "min", OnReject: "break", AcceptScore: ptr(30)},
+		{Name: "large", Score: "min", OnReject: "break", AcceptScore: ptr(70), RequirePass: []string{"small"}},
+	},
+	Tests: []job.Test{
+		{Name: "1", Group: "small", Stdin: "1", Answer: "2"},
+		{Name: "2", Group: "small", Stdin: "2", Answer: "4"},
+		{Name: "3", Group: "large", Stdin: "1000", Answer: "2000"},
+		{Name: "4", Group: "large", Stdin: "2000", Answer: "4000"},
+	},
+}
+
 // text is a problem of one test, whose answer is compared by a checker.
 func text(kind, answer string, args ...string) job.Spec {
 	return job.Spec{Checker: &job.Checker{Kind: kind, Args: args}, Tests: []job.Test{{Name: "1", Answer: answer}}, Limits: double.Limits}
@@ -83,11 +104,11 @@ const inC = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#incl
 // here has a test of its own: TestForgedVerdicts, TestAnswersStayOutside, TestTestsLeaveNothing,
 // internal/grading's tables for what checkers take, TestGradeWhole for answers that can't be used.
 var problems = []problem{
-	{"double in a second", with(double, func(s *job.Spec) { s.Limits.CPUMS = 1000 }), []submission{ // of programs that take longer wherever they run
-		{"does not end", "c", inC + `for (volatile int i = 0; ; i++) ; }`, "TLE 0: TLE TLE TLE"},
-		{"does not end, in many processes", "bash", "for i in 1 2 3 4; do while :; do :; done & done; wait", "TLE 0: TLE TLE TLE"},
-		{"right, and does not end", "python", "print(2 * int(input()), flush=True)\nwhile True: pass", "TLE 0: TLE TLE TLE"},
-		{"right, by twice its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < 2 * CLOCKS_PER_SEC) ; }`, "TLE 0: TLE TLE TLE"},
+	{"double in a second", with(double, func(s *job.Spec) { s.Limits.CPUMS, s.Tests = 1000, s.Tests[:1] }), []submission{ // of programs that take longer wherever they run
+		{"does not end", "c", inC + `for (volatile int i = 0; ; i++) ; }`, "TLE 0: TLE"},
+		{"does not end, in many processes", "bash", "for i in 1 2 3 4; do while :; do :; done & done; wait", "TLE 0: TLE"},
+		{"right, and does not end", "python", "print(2 * int(input()), flush=True)\nwhile True: pass", "TLE 0: TLE"},
+		{"right, by twice its time", "c", "#include <time.h>\n" + inC + `printf("%d\n", 2 * n); fflush(stdout); while (clock() < 2 * CLOCKS_PER_SEC) ; }`, "TLE 0: TLE"},
 	}},
 	{"double", double, []submission{
 		{"right", "python", "print(2 * int(input()))", "AC 3: AC AC AC"},
@@ -204,9 +225,10 @@ print(2 * n)`, "AC 3: AC AC AC",
 		{"stops itself", "c", inC + `printf("%d\n", 2 * n); fflush(stdout); raise(SIGSTOP); }`, "TLE 0: TLE"},
 		{"waits for more", "python", "import sys; print(2 * int(input()), flush=True); import socket; a, b = socket.socketpair(); a.recv(1)", "TLE 0: TLE"},
 	}},
-	{"a driver of the teacher's", with(double, func(s *job.Spec) {
-		s.Entrypoint, s.Files = "solution.py", []job.File{{Name: "main.py", Content: "from solution import double\nn = int(input())\nprint(double(n))\n"}}
-	}), []submission{
+	{"a driver of the teacher's, in a second", with(driven, func(s *job.Spec) { s.Limits.CPUMS, s.Tests = 1000, s.Tests[:1] }), []submission{
+		{"does not end", "python", "def double(n):\n  while True: pass", "TLE 0: TLE"},
+	}},
+	{"a driver of the teacher's", driven, []submission{
 		{"right", "python", "def double(n): return 2 * n", "AC 3: AC AC AC"},
 		{"wrong", "python", "def double(n): return n", "WA 0: WA WA WA"},
 		{"is equal to anything", "python", "class Any:\n  def __eq__(self, other): return True\n  __hash__ = None\ndef double(n): return Any()", "WA 0: WA WA WA"},
@@ -215,25 +237,13 @@ print(2 * n)`, "AC 3: AC AC AC",
 		{"prints for the driver", "python", "import builtins\nbuiltins.print = lambda *a, **k: None\ndef double(n): return 2 * n", "WA 0: WA WA WA"},
 		{"prints beside the driver", "python", "def double(n): print(2 * n); return 2 * n", "WA 0: WA WA WA"},
 		{"writes the driver anew", "python", "open('/work/main.py', 'w').write('print(2 * int(input()))')\ndef double(n): return 1", "WA 0: WA WA WA"},
-		{"does not end", "python", "def double(n):\n  while True: pass", "TLE 0: TLE TLE TLE"},
 		{"raises", "python", "def double(n): raise SystemError('accepted')", "RTE 0: RTE RTE RTE"},
 	}},
-	{"scores", job.Spec{
-		Limits: double.Limits,
-		Groups: []job.Group{
-			{Name: "", OnReject: "continue"},
-			{Name: "small", Score: "min", OnReject: "break", AcceptScore: ptr(30)},
-			{Name: "large", Score: "min", OnReject: "break", AcceptScore: ptr(70), RequirePass: []string{"small"}},
-		},
-		Tests: []job.Test{
-			{Name: "1", Group: "small", Stdin: "1", Answer: "2"},
-			{Name: "2", Group: "small", Stdin: "2", Answer: "4"},
-			{Name: "3", Group: "large", Stdin: "1000", Answer: "2000"},
-			{Name: "4", Group: "large", Stdin: "2000", Answer: "4000"},
-		},
-	}, []submission{
-		{"right", "bash", "read n; echo $((2 * n))", "AC 100: AC AC AC AC"},
+	{"scores, in two seconds", with(scored, func(s *job.Spec) { s.Limits.CPUMS = 2000 }), []submission{
 		{"slow for large numbers", "bash", "read n; if [ $n -gt 100 ]; then while :; do :; done; fi; echo $((2 * n))", "TLE 30: AC AC TLE SC"},
+	}},
+	{"scores", scored, []submission{
+		{"right", "bash", "read n; echo $((2 * n))", "AC 100: AC AC AC AC"},
 		{"right for the last of each", "bash", "read n; case $n in 2|2000) echo $((2 * n)) ;; esac", "WA 0: WA SC SC SC"},
 		{"right for the large ones only", "bash", "read n; [ $n -gt 100 ] && echo $((2 * n)); exit 0", "WA 0: WA SC SC SC"},
 		{"crashes at the last", "bash", "read n; [ $n = 2000 ] && exit 1; echo $((2 * n))", "RTE 30: AC AC AC RTE"},
@@ -280,7 +290,7 @@ print(2 * n)`, "AC 3: AC AC AC",
 
 func ptr(f float64) *float64 { return &f }
 
-// TestSubmissions: what right, wrong, slow, crashing and cheating programs come to, each time the same. In short, these are every second
+// TestSubmissions: what right, wrong, slow, crashing and cheating programs come to, each time the same. In short, these are every fourth
 // of those that try to cheat.
 // GLOVEBOX_TEST_ROUNDS is how often (once, or 20 times with `make submissions`).
 func TestSubmissions(t *testing.T) {

@@ -46,6 +46,7 @@ type grader struct {
 	ended int // how many of these ended, with their sandbox or in it
 	// concealed: a hidden test was given. What the program prints from then on may be that one's input.
 	concealed bool
+	rechecks  int           // how many checks were made once more
 	lastLost  job.Verdict   // of the last test that ended its sandbox; "": none did
 	spent     time.Duration // by all tests and wipes
 	began     time.Time     // of what is still to be added to spent; zero: nothing is

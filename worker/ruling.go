@@ -60,8 +60,16 @@ func (g *grader) takes(t job.Test) string {
 	return ""
 }
 
-// check compares what the program printed with the test's answer. It ends with ctx.
+// check compares what the program printed with the test's answer, or has the checker's program do so. It ends with ctx.
 func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
+	if g.program != nil {
+		r, waited, err := g.checkByProgram(ctx, t)
+		if waited && g.rechecks < maxRechecks {
+			g.rechecks++
+			r, _, err = g.checkByProgram(ctx, t)
+		}
+		return ruling{Ruling: r}, err
+	}
 	file, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Expected())
 	if err != nil {
 		return ruling{}, err
@@ -70,16 +78,6 @@ func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
 	output, err := g.output.all()
 	if err != nil {
 		return ruling{}, err
-	}
-	if g.program != nil {
-		input, err := g.readInput(ctx)
-		if err != nil {
-			return ruling{}, err
-		}
-		defer input.Close()
-		pass := toCheck{content{input, input.Size()}, content{file, file.Size()}, content{output, g.output.size}, g.state(), g.passes - g.pass, t.CheckerArgs}
-		r, err := g.program.check(ctx, pass)
-		return ruling{Ruling: r}, err
 	}
 	checker, err := grading.NewChecker(g.checker.For(t))
 	if err != nil {
@@ -99,4 +97,23 @@ func (g *grader) check(ctx context.Context, t job.Test) (ruling, error) {
 		r.Verdict = job.Accepted
 	}
 	return r, err
+}
+
+// checkByProgram makes one check; waited is that of [checkerProgram.check].
+func (g *grader) checkByProgram(ctx context.Context, t job.Test) (r grading.Ruling, waited bool, err error) {
+	input, err := g.readInput(ctx)
+	if err != nil {
+		return r, false, err
+	}
+	defer input.Close()
+	answer, err := g.worker.openTestFile(ctx, g.job.Tenant, t.Expected())
+	if err != nil {
+		return r, false, err
+	}
+	defer answer.Close()
+	output, err := g.output.all()
+	if err != nil {
+		return r, false, err
+	}
+	return g.program.check(ctx, toCheck{content{input, input.Size()}, content{answer, answer.Size()}, content{output, g.output.size}, g.state(), g.passes - g.pass, t.CheckerArgs})
 }

@@ -19,19 +19,26 @@ type S3Proxy struct {
 	hold  chan struct{} // nil: nothing is held
 }
 
-// Proxy starts a proxy before the server.
-func (s *S3Server) Proxy(tb testing.TB) *S3Proxy {
+// Gateway returns a way to the server, for a test that serves and changes it.
+func (s *S3Server) Gateway(tb testing.TB) *httputil.ReverseProxy {
 	tb.Helper()
 	to, err := url.Parse(s.Endpoint)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &S3Proxy{count: map[string]int{}}
 	transport := &http.Transport{}
-	forward := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+	tb.Cleanup(transport.CloseIdleConnections)
+	return &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.Host = r.In.Host // which is signed
 	}}
+}
+
+// Proxy starts a proxy before the server.
+func (s *S3Server) Proxy(tb testing.TB) *S3Proxy {
+	tb.Helper()
+	p := &S3Proxy{count: map[string]int{}}
+	forward := s.Gateway(tb)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.count[r.Method+" "+r.URL.Path]++
@@ -43,7 +50,7 @@ func (s *S3Server) Proxy(tb testing.TB) *S3Proxy {
 		forward.ServeHTTP(w, r)
 	}))
 	p.Endpoint = server.URL
-	tb.Cleanup(func() { server.Close(); transport.CloseIdleConnections() })
+	tb.Cleanup(server.Close)
 	return p
 }
 

@@ -6,8 +6,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,29 +24,20 @@ import (
 // cutting is a way to a server on which each layer and configuration breaks off in its midst.
 func cutting(t *testing.T, server *gbtest.S3Server) string {
 	t.Helper()
-	to, err := url.Parse(server.Endpoint)
-	if err != nil {
-		t.Fatal(err)
+	forward := server.Gateway(t)
+	forward.FlushInterval, forward.ErrorLog = -1, log.New(io.Discard, "", 0)
+	forward.ModifyResponse = func(r *http.Response) error {
+		if r.Request.Method == http.MethodGet && strings.Contains(r.Request.URL.Path, "/images/blobs/") {
+			half := io.MultiReader(io.LimitReader(r.Body, r.ContentLength/2), iotest.ErrReader(io.ErrUnexpectedEOF))
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{half, r.Body}
+		}
+		return nil
 	}
-	transport := &http.Transport{}
-	way := httptest.NewServer(&httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
-			r.Out.Host = r.In.Host // which is signed
-		},
-		ModifyResponse: func(r *http.Response) error {
-			if r.Request.Method == http.MethodGet && strings.Contains(r.Request.URL.Path, "/images/blobs/") {
-				half := io.MultiReader(io.LimitReader(r.Body, r.ContentLength/2), iotest.ErrReader(io.ErrUnexpectedEOF))
-				r.Body = struct {
-					io.Reader
-					io.Closer
-				}{half, r.Body}
-			}
-			return nil
-		},
-	})
-	t.Cleanup(func() { way.Close(); transport.CloseIdleConnections() })
+	way := httptest.NewServer(forward)
+	t.Cleanup(way.Close)
 	return way.URL
 }
 
