@@ -133,8 +133,8 @@ bin/tflint-plugins-%/tflint-ruleset-aws:
 terraform-test: ## validate terraform/ and run its tests, which mock AWS; GLOVEBOX_TERRAFORM_PROVIDER=DIR: with the provider there
 	$(call timed,terraform's tests,terraform/test.sh)
 
-setup-tests: setup bin/glovebox # multi has what sessions with contexts and E2B's clients are tested with
-	$(call timed,setup of what only tests need,infra/setup-tests.sh && bin/glovebox runtimes build multi)
+setup-tests: setup # which makes bin/glovebox, too; multi has what sessions with contexts and E2B's clients are tested with
+	$(call timed,setup of what only tests need,infra/setup-tests.sh && $(MAKE) --no-print-directory bin/glovebox && bin/glovebox runtimes build multi)
 
 test: setup-tests build ## set up, then every suite against the real components, with the race detector
 	@$(MAKE) --no-print-directory test-host

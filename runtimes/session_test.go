@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,9 @@ func TestInterruptBeforeFirstPiece(t *testing.T) {
 	ours, its := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "its")
 	defer ours.Close()
 	var stderr bytes.Buffer
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt) // a shell's background job would hand down that it ignores them
+	defer signal.Stop(caught)
 	cmd := exec.CommandContext(t.Context(), "python3", "-c", string(driver))
 	cmd.Stderr, cmd.ExtraFiles = &stderr, []*os.File{nil, nil, its} // descriptor 5
 	if err := cmd.Start(); err != nil {

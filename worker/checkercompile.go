@@ -54,7 +54,9 @@ func (c *checkerProgram) run(ctx context.Context, s *checkerSandbox) (_ sandbox.
 		if err != nil || s.asked {
 			return o, err
 		}
-		c.worker.compiled.unusable(c.key, tar)
+		if !o.Silent { // else the host's doing
+			c.worker.compiled.unusable(c.key, tar)
+		}
 		c.worker.Log.Warn("what a checker's compile step made can't be unpacked: it is compiled", "job_id", program.JobID, "epoch", program.Epoch, "status", o.Status)
 	}
 	c.worker.Metrics.CheckerCompiled(false)
@@ -83,6 +85,7 @@ func (c *checkerProgram) pack(ctx context.Context) []byte {
 		kept.giveUp(c.key)
 	case err != nil || p.end.Status != job.Succeeded || p.tar.Len() == 0 || o.Compile == nil: // the checker's own sandbox will say what is wrong
 		kept.failed(c.key, true)
+		c.slow = err == nil && overdueCompile(o)
 		c.worker.Log.Warn("what a checker's compile step makes can't be kept", "job_id", program.JobID, "epoch", program.Epoch, "status", o.Status, "tar", p.end.Status, "error", err)
 	case o.Compile.WallMS < worthKeeping.Milliseconds():
 		kept.giveUp(c.key)

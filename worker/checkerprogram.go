@@ -204,10 +204,15 @@ func (c *checkerProgram) check(ctx context.Context, t toCheck) (r grading.Ruling
 		return ruled(broken), false, err
 	}
 	o, ended, err := c.outcome(ctx)
-	if err != nil || ended != nil {
-		return ruled(ended), false, err
+	switch {
+	case err != nil:
+		return r, false, err
+	case ended != nil: // it may not have begun, or the machine may have stood still
+		return *ended, o.end.Silent || o.end.Status == "", nil
+	case o.Status == job.TimedOut && closely(o.TestOutcome, c.limits):
+		return c.rule(o, t.more), true, nil
 	}
-	return c.doubted(c.rule(o, t.more)), o.Status == job.TimedOut && closely(o.TestOutcome, c.limits), nil
+	return c.doubted(c.rule(o, t.more)), false, nil
 }
 
 // give hands a check to a sandbox, or returns why there is none that could make it.
@@ -264,7 +269,7 @@ func (c *checkerProgram) outcome(ctx context.Context) (checkOutcome, *grading.Ru
 	if o.end != nil {
 		c.close()
 		r := c.ended(*o.end, true)
-		return checkOutcome{}, &r, nil
+		return o, &r, nil
 	}
 	return o, nil, nil
 }
@@ -305,7 +310,7 @@ func (c *checkerProgram) rule(o checkOutcome, more int) grading.Ruling {
 // another, unless the checker is broken then.
 func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling) {
 	switch {
-	case o.Status == job.CompileFailed && o.ExitCode == job.TimedOutExitCode && !began && !c.slow:
+	case overdueCompile(o) && !began && !c.slow:
 		c.slow = true // it is compiled once more: the machine may have been busy
 	case o.Status == job.CompileFailed:
 		const most = 1000 // of what the compiler said, which has seen nothing of the tests
@@ -319,12 +324,17 @@ func (c *checkerProgram) ended(o sandbox.Outcome, began bool) (r grading.Ruling)
 		r = fault("the checker ran out of memory; it has %d MiB (checker.program.limits.memory_mb)", c.program.Limits.MemoryMB)
 	case began:
 		r = fault("the checker ended its sandbox")
-		r.Overdue = o.Status == job.TimedOut
+		r.Overdue = o.Status == job.TimedOut || o.Status == "" // the program may have waited for it
 	}
 	if c.lost++; c.lost > maxLost {
 		c.broken = fault("the checker has ended %d sandboxes", c.lost)
 	}
 	return r
+}
+
+// overdueCompile reports whether the agent has ended a compile step that was not done in its time.
+func overdueCompile(o sandbox.Outcome) bool {
+	return o.Status == job.CompileFailed && o.ExitCode == job.TimedOutExitCode && !o.Silent
 }
 
 func fault(format string, args ...any) grading.Ruling {

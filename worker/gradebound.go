@@ -86,12 +86,14 @@ func (g *grader) giveUp(verdict job.Verdict, why string) {
 	verdict = cmp.Or(verdict, job.RunTimeError)
 	for i := g.wanted(); i >= 0; i = g.wanted() {
 		g.set(i, verdict)
-		if g.results[i].Passes > 0 {
-			g.results[i].Feedback = "glovebox: the program was not run again on this test: " + why
-			continue
+		r, again := &g.results[i], ""
+		if r.Passes > 0 || r.Reruns > 0 {
+			again = " again"
 		}
-		g.results[i].Reruns = 0
-		g.results[i].Feedback = "glovebox: the program was not run on this test: " + why
+		if r.Passes == 0 {
+			r.Reruns = 0
+		}
+		r.Feedback = "glovebox: the program was not run" + again + " on this test: " + why
 	}
 }
 
