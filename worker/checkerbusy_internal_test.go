@@ -116,7 +116,7 @@ func TestCheckerOfBusyMachine(t *testing.T) {
 			if err := errors.Join(g.output.write([]byte(long)), g.output.end(false)); err != nil {
 				t.Fatal(err)
 			}
-			defer g.output.close() //nolint:errcheck // nothing of it is used any more
+			defer g.output.close()
 			for range c.checks {
 				r, err := g.check(t.Context(), g.tests[0])
 				if err != nil || r.Verdict != c.want || !strings.Contains(r.Fault, c.fault) {

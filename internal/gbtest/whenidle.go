@@ -15,7 +15,7 @@ import (
 
 const (
 	// waiting is how many tests more than always may go on while most only wait. What each starts has some 500 MB.
-	waiting = 6
+	waiting = 10
 	// look is over what time the processors are looked at, and enough for what share of it they must have had nothing to do, all in all.
 	look   = time.Second
 	enough = 0.4
