@@ -128,6 +128,7 @@ threading.Thread(target=tick, daemon=True).start()`},
 
 // TestForkContexts: all of a session's interpreters go on in its fork, and an interpreter that ends there, or is restarted, is one of its own.
 func TestForkContexts(t *testing.T) {
+	t.Parallel()
 	open(t)
 	program := sessionOf(t, "python")
 	program.Languages = map[string][]string{"shell": sessionOf(t, "bash").Command}

@@ -140,6 +140,7 @@ func (s *longPause) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 
 // TestPauseClocks: the program's clocks tell the time that has passed, as they do where a session waits in memory; its CPU time stands still, and what it draws is new.
 func TestPauseClocks(t *testing.T) {
+	t.Parallel()
 	p := withPauses(t, "pause-clocks", 4<<30)
 	const code = `import time, os, random
 clocks = ['REALTIME', 'MONOTONIC', 'MONOTONIC_RAW', 'PROCESS_CPUTIME_ID']
@@ -168,6 +169,7 @@ func (s *refusing) Stayed(why error) { s.why = append(s.why, why) }
 
 // TestPauseTooLarge: a session that takes more of the disk than there is stays in memory, as it was, and takes nothing of the disk.
 func TestPauseTooLarge(t *testing.T) {
+	t.Parallel()
 	const disk = 24 << 20
 	p := withPauses(t, "pause-large", disk)
 	program := sessionOf(t, "python")
@@ -208,6 +210,7 @@ func (s *wanted) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 
 // TestPauseInterrupted: a session that is wanted while it is written to the disk goes on in its sandbox.
 func TestPauseInterrupted(t *testing.T) {
+	t.Parallel()
 	p := withPauses(t, "pause-interrupted", 1<<30)
 	program := sessionOf(t, "python")
 	s := &wanted{refusing{pausedSteps: pausedSteps{steps: steps{todo: []step{

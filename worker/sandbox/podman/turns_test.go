@@ -162,6 +162,7 @@ func TestTurns(t *testing.T) {
 
 // TestTurnsCommand: an interpreter that can't be started is each turn's failure.
 func TestTurnsCommand(t *testing.T) {
+	t.Parallel()
 	p := sessionOf(t, "python")
 	p.Command = []string{"nosuchcommand"}
 	missing := want{status: job.Failed, code: 127, lost: true, stderr: "nosuchcommand: command not found"}
@@ -170,6 +171,7 @@ func TestTurnsCommand(t *testing.T) {
 
 // TestTurnsSandboxKilled: a session whose sandbox ends while it waits for a turn is told at once.
 func TestTurnsSandboxKilled(t *testing.T) {
+	t.Parallel()
 	const name = "turns-killed"
 	worker := warm(t, name, 0)
 	p := sessionOf(t, "python")
@@ -209,6 +211,7 @@ func (p *paused) Next(ctx context.Context) (sandbox.Turn, bool, error) {
 
 // TestTurnsEnd: a session that waits for a turn ends with its context, at once.
 func TestTurnsEnd(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := errors.New("the session was ended")
 	p := sessionOf(t, "python")

@@ -11,6 +11,7 @@ import (
 
 // TestTurnsFiles: the first turn has the files that the session brings, which are sent only when they change.
 func TestTurnsFiles(t *testing.T) {
+	t.Parallel()
 	p := sessionOf(t, "python")
 	p.Files = []sandbox.File{{Name: "in.txt", Content: []byte("in")}, {Name: "dir/other.txt", Content: []byte("other")}}
 	got := turns(t, p, step{code: "import os, shutil; print(open('in.txt').read())"}, step{code: "os.link('in.txt', 'also'); os.remove('also'); print('more', file=open('in.txt', 'a')); os.symlink('in.txt', 'link')"},
@@ -29,6 +30,7 @@ func TestTurnsFiles(t *testing.T) {
 // TestTurnsGiven: a turn's files are there before its code, in the place of what has their names, and are sent only when the code
 // changes them. What can't be made is said, and the code is not executed. Links lead nowhere that the code could not write itself.
 func TestTurnsGiven(t *testing.T) {
+	t.Parallel()
 	given := func(name, content string) []sandbox.File {
 		return []sandbox.File{{Name: name, Content: []byte(content)}}
 	}
@@ -89,6 +91,7 @@ func TestTurnsGiven(t *testing.T) {
 // TestTurnsHoles: files are compared with those of the turn before by what they hold, up to limits.disk_mb of them. What is beyond it is sent again: a file with
 // holes can be read for hours.
 func TestTurnsHoles(t *testing.T) {
+	t.Parallel()
 	p := sessionOf(t, "python")
 	p.Limits.DiskMB, p.Limits.ArtifactMB, p.Limits.FileMB = 8, 8, 8
 	hole := func(name string) step {

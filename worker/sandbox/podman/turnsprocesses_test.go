@@ -78,6 +78,7 @@ func TestTurnsHostile(t *testing.T) {
 
 // TestTurnsMemoryAtOnce: what code takes in too short a time for it to be noticed meanwhile is noticed as it ends, and is not the next one's fault.
 func TestTurnsMemoryAtOnce(t *testing.T) {
+	t.Parallel()
 	p := sessionOf(t, "python")
 	p.Limits.MemoryMB = 64
 	var todo []step
@@ -93,6 +94,7 @@ func TestTurnsMemoryAtOnce(t *testing.T) {
 
 // TestTurnsOutput: a turn that prints without end is ended, and the next one gets nothing of it.
 func TestTurnsOutput(t *testing.T) {
+	t.Parallel()
 	got := turns(t, sessionOf(t, "python"), step{code: "x = 1"}, step{code: "while True: print('a' * 100000)"}, step{code: "x"})
 	if g := got[1]; g.Status != job.OutputLimitExceeded || g.count > sessionOf(t, "python").Limits.OutputKB<<10 || g.StateLost {
 		t.Errorf("a turn that prints without end: %s with %d bytes, lost %v", g.Status, g.count, g.StateLost)
