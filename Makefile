@@ -136,7 +136,7 @@ terraform-test: ## validate terraform/ and run its tests, which mock AWS; GLOVEB
 setup-tests: setup # which makes bin/glovebox, too; multi has what sessions with contexts and E2B's clients are tested with
 	$(call timed,setup of what only tests need,infra/setup-tests.sh && $(MAKE) --no-print-directory bin/glovebox && bin/glovebox runtimes build multi)
 
-test: setup-tests build ## set up, then every suite against the real components, with the race detector
+test: setup-tests build ## set up, then every suite against the real components, all but e2e with the race detector
 	@$(MAKE) --no-print-directory test-host
 	@$(MAKE) --no-print-directory -j2 test-podman test-record
 

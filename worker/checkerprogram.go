@@ -200,8 +200,12 @@ type toCheck struct {
 
 // check judges one output; waited says that it may do better when it is made once more. An error is Glovebox's, or that of a reader.
 func (c *checkerProgram) check(ctx context.Context, t toCheck) (r grading.Ruling, waited bool, err error) {
-	if broken, err := c.give(ctx, t, nil); err != nil || broken != nil {
-		return ruled(broken), false, err
+	broken, err := c.give(ctx, t, nil)
+	switch {
+	case err != nil:
+		return r, false, err
+	case broken != nil:
+		return *broken, false, nil
 	}
 	o, ended, err := c.outcome(ctx)
 	switch {
@@ -272,13 +276,6 @@ func (c *checkerProgram) outcome(ctx context.Context) (checkOutcome, *grading.Ru
 		return o, &r, nil
 	}
 	return o, nil, nil
-}
-
-func ruled(r *grading.Ruling) grading.Ruling {
-	if r == nil {
-		return grading.Ruling{}
-	}
-	return *r
 }
 
 // rule is what a check came to whose sandbox goes on.
