@@ -1,7 +1,7 @@
 # Everything that is done to this tree by hand or by machine. `make` alone lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-test test test-host test-record test-podman test-long test-valkey failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions fleet soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
+.PHONY: help setup setup-demo setup-tests build runtimes demo check vulns fmt terraform-lint terraform-test test test-host test-record test-podman test-long test-valkey failover simulate simulate-record test-runtimes measure-runtimes test-vm chaos chaos-sessions fleet soak soak-sessions soak-grading submissions any-specs python-suite bench fuzz release release-check release-key clean FORCE
 SHELL := /bin/bash
 
 # Where infra/setup.sh puts a Go, on machines whose own is too old.
@@ -86,15 +86,16 @@ setup-demo: # of the images only the one that the demo needs
 
 scripts := .ci/run $(wildcard infra/*.sh infra/aws/*.sh infra/runsc/*.sh infra/release/*.sh infra/deb/*.sh infra/deb/*.p* terraform/*.sh terraform/templates/*.sh e2e/vm/*.sh e2e/vm/guest/*.sh e2e/vm/root/usr/local/sbin/* runtimes/*/*.sh)
 
-# terraform/ is checked where Terraform is: not everybody who changes Go has it.
-terraform := $(shell command -v terraform)
 tflint := bin/tflint-$(TFLINT_VERSION)
 tflint_aws := bin/tflint-plugins-$(TFLINT_AWS_VERSION)/tflint-ruleset-aws
-terraform_checks = $(if $(terraform),terraform fmt -check -diff -recursive terraform && \
-	TFLINT_PLUGIN_DIR=$(CURDIR)/$(dir $(tflint_aws)) $(tflint) --chdir=terraform --recursive --config=$(CURDIR)/terraform/.tflint.hcl,\
-	echo "SKIPPED: terraform/ is neither formatted nor linted: this machine has no terraform")
+# Building tflint takes three minutes, and terraform/ changes seldom: check compares it with what terraform-lint passed.
+tflint_sum = { echo "tflint $(TFLINT_VERSION), ruleset aws $(TFLINT_AWS_VERSION)"; \
+	git ls-files -co --exclude-standard -- 'terraform/*.tf' 'terraform/*.hcl' | LC_ALL=C sort | xargs sha256sum; }
+terraform_checks = $(if $(shell command -v terraform),terraform fmt -check -diff -recursive terraform, \
+	echo "SKIPPED: the format of terraform/ is not checked: this machine has no terraform") && \
+	{ $(tflint_sum) | diff terraform/tflint.sum - || { echo "terraform/, or a version of tflint's, is not what tflint has passed: run make terraform-lint, and commit terraform/tflint.sum"; exit 1; }; }
 
-check: bin/golangci-lint-$(GOLANGCI_VERSION) $(if $(terraform),$(tflint) $(tflint_aws)) ## format, lint with vet, shellcheck and the documents' names and prose, without changing anything
+check: bin/golangci-lint-$(GOLANGCI_VERSION) ## format, lint with vet, shellcheck and the documents' names and prose, without changing anything
 	$(call timed,format,bin/golangci-lint-$(GOLANGCI_VERSION) fmt --diff)
 	$(call timed,modules,go mod tidy -diff && cd e2e/openapi && go generate && go mod tidy -diff)
 	$(call timed,shell scripts,command -v shellcheck >/dev/null || infra/setup-tests.sh && shellcheck $(scripts))
@@ -128,6 +129,10 @@ bin/tflint-plugins-%/tflint-ruleset-aws:
 		printf 'module build\n\ngo 1.26\n\nrequire github.com/terraform-linters/tflint-ruleset-aws %s\n' $* >go.mod && \
 		CGO_ENABLED=0 GOFLAGS='-mod=mod -trimpath $(lean)' go build -o ../tflint-ruleset-aws.new github.com/terraform-linters/tflint-ruleset-aws && \
 		cd .. && rm -r build && mv tflint-ruleset-aws.new tflint-ruleset-aws)
+
+terraform-lint: $(tflint) $(tflint_aws) ## lint terraform/ with tflint, and note in terraform/tflint.sum what passed
+	$(call timed,tflint,TFLINT_PLUGIN_DIR=$(CURDIR)/$(dir $(tflint_aws)) $(tflint) --chdir=terraform --recursive --config=$(CURDIR)/terraform/.tflint.hcl && \
+		$(tflint_sum) >terraform/tflint.sum)
 
 # Not part of check: it needs the AWS provider, of the registry or in GLOVEBOX_TERRAFORM_PROVIDER.
 terraform-test: ## validate terraform/ and run its tests, which mock AWS; GLOVEBOX_TERRAFORM_PROVIDER=DIR: with the provider there

@@ -1,4 +1,4 @@
-# The aws ruleset has no version and source here: `make check` builds it, so nothing is fetched.
+# The aws ruleset has no version and source here: `make terraform-lint` builds it, so nothing is fetched.
 config {
   call_module_type = "local"
 }
