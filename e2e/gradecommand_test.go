@@ -60,7 +60,7 @@ func TestGradeCommand(t *testing.T) {
 	write("crash.py", "a, b = map(int, input().split())\nprint(a + b, flush=True)\nraise SystemExit(3)\n")
 	write("nonsense.c", "this is no C\n")
 	contains(glovebox(0, "grade", "--problem", "sum", "right.c"), `right.c: accepted, 2 / 2 tests`)
-	contains(glovebox(1, "grade", "--problem", "sum", "--time-limit", "10s", "right.c", "wrong.py", "slow.py", "crash.py", "nonsense.c"),
+	contains(glovebox(1, "grade", "--problem", "sum", "--time-limit", "4s", "right.c", "wrong.py", "slow.py", "crash.py", "nonsense.c"),
 		`right.c +accepted +2 / 2 tests`, `wrong.py +wrong answer +1 / 2 tests .*secret/1`, `slow.py +timed out +0 / 2`, `crash.py +run time error +0 / 2`, `nonsense.c +compile failed`)
 
 	// Two groups of 30 and 70 points; the second has an input that is uploaded, and bytes that are no text.

@@ -102,7 +102,7 @@ func jobePrograms() map[string]jobeProgram {
 		"php's syntax":         {"php", "<?php echo (;", "", 11, "", "", "syntax error"},
 		"pascal":               {"pascal", "begin writeln(6 * 7) end.", "", 15, "42\n", "", ""},
 		"pascal's syntax":      {"pascal", "begin writeln(x) end.", "", 11, "", "", "Identifier not found"},
-		"CPU time":             {"python3", "print('begun', flush=True)\nwhile True: pass", `"parameters":{"cputime":8}`, 13, "begun\n", "", ""},
+		"CPU time":             {"python3", "print('begun', flush=True)\nwhile True: pass", `"parameters":{"cputime":3}`, 13, "begun\n", "", ""},
 		"wall time":            {"python3", "import time; time.sleep(99)", `"parameters":{"cputime":"1"}`, 13, "", "", ""},
 		"another's time":       {"python3", "import sys; print('timelimit exceeded', file=sys.stderr)", "", 13, "", "", ""},
 		"memory":               {"python3", "x = b'x' * (300 << 20)", `"parameters":{"memorylimit":200}`, 12, "", "MemoryError", ""},

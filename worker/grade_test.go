@@ -78,7 +78,7 @@ func TestGrade(t *testing.T) {
 	one := 1.0
 	for runtime, source := range doubles {
 		t.Run(runtime, func(t *testing.T) {
-			spec := job.Spec{Runtime: runtime, Source: source, Limits: job.Limits{WallMS: 8_000, CPUMS: 4_000, MemoryMB: 128, OutputKB: 16}}
+			spec := job.Spec{Runtime: runtime, Source: source, Limits: job.Limits{WallMS: 8_000, CPUMS: 2_000, MemoryMB: 128, OutputKB: 16}}
 			for i, what := range order {
 				spec.Tests = append(spec.Tests, job.Test{
 					Name: fmt.Sprintf("%02d", i), Stdin: fmt.Sprintln(i, what), Answer: fmt.Sprintln(2 * i), Points: &one, Hint: "hint", Hidden: i%3 == 2,

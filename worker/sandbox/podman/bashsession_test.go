@@ -188,7 +188,7 @@ func TestBashHostile(t *testing.T) {
 			t.Parallel()
 			wall := time.Minute
 			if c.status == job.TimedOut {
-				wall = 5 * time.Second
+				wall = 2 * time.Second
 			}
 			got := turns(t, sessionOf(t, "bash"), step{code: "x=1"}, step{code: c.code, wall: wall}, step{code: "echo \"[$x]\""})
 			next := want{stdout: "[1]\n"}

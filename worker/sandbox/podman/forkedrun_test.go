@@ -86,7 +86,7 @@ if what == "busy":
     while time.process_time() < float(n): pass
 if what == "print": print("x" * int(n))
 print("done")
-`, asJobOf(pythonRuntime(t)), limits(job.Limits{MemoryMB: 128, CPUMS: 6_000, WallMS: 60_000, OutputKB: 64}))
+`, asJobOf(pythonRuntime(t)), limits(job.Limits{MemoryMB: 128, CPUMS: 3_000, WallMS: 60_000, OutputKB: 64}))
 	type test struct {
 		input string
 		want  job.Status
@@ -95,10 +95,10 @@ print("done")
 		{"memory 90", job.Succeeded},
 		{"memory 300", job.OutOfMemory},
 		{"memory 90", job.Succeeded},
-		{"busy 2.5", job.Succeeded},
-		{"busy 2.5", job.Succeeded},
+		{"busy 1.3", job.Succeeded},
+		{"busy 1.3", job.Succeeded},
 		{"busy 60", job.TimedOut},
-		{"busy 2.5", job.Succeeded},
+		{"busy 1.3", job.Succeeded},
 		{"print 100000", job.OutputLimitExceeded},
 		{"print 10", job.Succeeded},
 		{"memory 300", job.OutOfMemory},

@@ -306,7 +306,7 @@ if what == "executes":
     os.execvp("sh", ["sh", "-c", "(setsid sleep 600 &) ; echo executed"])
 `
 	inputs := []string{"first", "orphans", "bomb", "short-lived", "stopped", "traced", "thread", "executes", "sibling that has ended", "siblings", "silent sibling", "last"}
-	o, got := gradeIn(t, p, true, program(isForked+hostile, asJobOf(pythonRuntime(t)), limits(job.Limits{WallMS: 15_000, CPUMS: 60_000, MemoryMB: 1024})), nil, inputs...)
+	o, got := gradeIn(t, p, true, program(isForked+hostile, asJobOf(pythonRuntime(t)), limits(job.Limits{WallMS: 15_000, CPUMS: 6_000, MemoryMB: 1024})), nil, inputs...)
 	if o.Lost || len(got) != len(inputs) {
 		t.Fatalf("got %+v after %d tests", o, len(got))
 	}

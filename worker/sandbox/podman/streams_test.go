@@ -98,7 +98,7 @@ func TestTruncateOutput(t *testing.T) {
 	}
 	t.Run("without end", func(t *testing.T) {
 		t.Parallel()
-		o, k := run(t, bash("yes", limits(job.Limits{OutputKB: 4, WallMS: 20_000}), truncateOutput))
+		o, k := run(t, bash("yes", limits(job.Limits{OutputKB: 4, WallMS: 20_000, CPUMS: 2_000}), truncateOutput))
 		if o.Status != job.TimedOut || !strings.HasPrefix(o.Limit, "wall_ms") && o.Limit != "cpu_ms" || !o.StdoutTruncated || k.stdout.Len() != 4096 {
 			t.Errorf("got %+v, %d bytes", o, k.stdout.Len())
 		}
