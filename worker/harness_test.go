@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -155,11 +156,7 @@ func agentPath(tb testing.TB) string {
 // says waits until the worker has logged words.
 func (g *glovebox) says(words string) {
 	g.t.Helper()
-	for deadline := time.Now().Add(gbtest.Patience); !strings.Contains(g.log.String(), words); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			g.t.Fatalf("the worker did not say %q within %s", words, gbtest.Patience)
-		}
-	}
+	gbtest.Eventually(g.t, fmt.Sprintf("the worker says %q", words), func() bool { return strings.Contains(g.log.String(), words) })
 }
 
 // ample gives a job a minute where it asks for no time: no default ends what a busy machine makes slow.
@@ -186,9 +183,10 @@ func (g *glovebox) submitAsIs(spec job.Spec) string {
 // state waits until the job is in one of the wanted states, or has ended.
 func (g *glovebox) state(id string, want ...job.Status) record.Record {
 	g.t.Helper()
-	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); ; gbtest.Pause(began) {
 		j, err := g.records.Get(g.t.Context(), id)
-		if err != nil && (errors.Is(err, job.ErrNotFound) || time.Now().After(deadline)) {
+		late := time.Since(began) > gbtest.Patience
+		if err != nil && (errors.Is(err, job.ErrNotFound) || late) {
 			g.t.Fatal(err)
 		} else if err != nil {
 			continue // go-redis looks once a second whether a Redis that was away is back
@@ -201,8 +199,8 @@ func (g *glovebox) state(id string, want ...job.Status) record.Record {
 		if j.State.Final() {
 			return j
 		}
-		if time.Now().After(deadline) {
-			g.t.Fatalf("job %s is %s after 90 s", id, j.State)
+		if late {
+			g.t.Fatalf("job %s is %s after %s", id, j.State, gbtest.Patience)
 		}
 	}
 }

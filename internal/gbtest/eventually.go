@@ -23,9 +23,15 @@ func Best(tries int, most time.Duration, measure func() time.Duration) time.Dura
 // to be.
 func Eventually(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(Patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for began := time.Now(); !ok(); Pause(began) {
+		if time.Since(began) > Patience {
 			tb.Fatalf("not so after %s: %s", Patience, what)
 		}
 	}
+}
+
+// Pause sleeps between two looks for something that was first looked for at began: for a tenth of the time since, from 10 to
+// 250 ms. Many tests wait at once, and the processors are what each of them waits for.
+func Pause(began time.Time) {
+	time.Sleep(min(max(time.Since(began)/10, 10*time.Millisecond), 250*time.Millisecond))
 }

@@ -216,16 +216,15 @@ func TestWarmDies(t *testing.T) {
 	t.Parallel()
 	p := warm(t, "warm-dies", 1)
 	for range 3 {
-		deadline := time.Now().Add(gbtest.Patience)
-		for killed := 0; killed == 0; { // one that is being removed can't be
-			if time.Now().After(deadline) {
-				t.Fatal("no sandbox could be killed")
+		awaitWarm(t, p, 1)
+		killed := 0
+		for _, id := range containersOf(t, "warm-dies") { // one that is being removed can't be
+			if _, err := podmanCLI("kill", id); err == nil {
+				killed++
 			}
-			for _, id := range containersOf(t, "warm-dies") {
-				if _, err := podmanCLI("kill", id); err == nil {
-					killed++
-				}
-			}
+		}
+		if killed == 0 {
+			t.Fatal("no sandbox could be killed")
 		}
 		sink := &kept{}
 		if o, err := p.Run(t.Context(), programOf("print('ok')"), sink); err != nil || o.Status != job.Succeeded || sink.stdout.String() != "ok\n" {
