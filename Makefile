@@ -45,9 +45,9 @@ bench_file = grep --line-buffered -v 'no test files' | tee -a $(bench_name).txt
 TESTFLAGS ?=
 # Suites without sandboxes at once: one more than the processors, as a suite waits for a part of its time.
 suites := -p $(shell echo $$(($$(nproc) + 1)))
-# One with sandboxes keeps every processor busy: its tests go on as gbtest.WhenIdle lets them. Four sandboxes at once on two
-# processors took 1.8 times the processor time that one after the other took, and 1.4 times as long as two.
-sandbox_suites := -p 1
+# One of the two that are mostly sandboxes keeps every processor busy: its tests go on as gbtest.WhenIdle lets them. Four sandboxes at
+# once on two processors took 1.8 times the processor time that one after the other took, and 1.4 times as long as two.
+sandbox_suites := ./worker ./worker/sandbox/podman
 
 # $(call summed,go test ...) says at its end what failed: mawk reads a pipe by blocks, so it reads what tee kept.
 summed = { log=$$(mktemp) && $(1) 2>&1 | tee "$$log"; status=$${PIPESTATUS[0]}; awk -f infra/failures.awk "$$log"; rm -f "$$log"; exit $$status; }
@@ -182,11 +182,13 @@ simulate: ## a fleet of 200 workers without their sandboxes, 100,000 jobs of 50 
 # their packages in Go's build cache.
 e2e_suites := $(filter ./e2e%,$(PODMAN_PACKAGES))
 raced_suites := $(filter-out $(e2e_suites),$(PODMAN_PACKAGES))
-sandbox_tests = go test $(1) -vet=off -count=1 -timeout 60m $(SHORT) $(sandbox_suites) $(as_podman_user) $(TESTFLAGS) $(2)
+# $(call sandbox_tests,suites,flags) is nothing where there are none.
+sandbox_tests = $(if $(1),go test $(2) -vet=off -count=1 -timeout 60m $(SHORT) $(as_podman_user) $(TESTFLAGS) $(1) || status=1;)
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) $(if $(raced_suites),go list -race -test -export -tags '$(PODMAN_TAGS)' $(raced_suites) >/dev/null &&) \
-		$(call summed,( status=0; $(if $(raced_suites),$(call sandbox_tests,-race,$(raced_suites)) || status=1;) \
-			$(if $(e2e_suites),$(static) $(call sandbox_tests,,$(e2e_suites)) || status=1;) exit $$status )))
+		$(call summed,( status=0; $(call sandbox_tests,$(filter $(sandbox_suites),$(raced_suites)),-race -p 1) \
+			$(call sandbox_tests,$(filter-out $(sandbox_suites),$(raced_suites)),-race $(suites)) \
+			export $(static); $(call sandbox_tests,$(e2e_suites),-p 1) exit $$status )))
 
 test-long: setup-tests build ## every suite with what `make test` leaves out: attacks and preloads in their other forms, what waits for minutes
 	@$(MAKE) --no-print-directory test-host test-podman SHORT=

@@ -17,9 +17,8 @@ const (
 
 // breaker pauses the worker: while it is open, the worker takes no jobs, as it could run none.
 type breaker struct {
-	probing sync.Mutex // held during a probe
-	probed  time.Time  // when the last probe began
-	result  error      // of that probe
+	probed time.Time // when the last probe began; only who probes alone knows it
+	result error     // of that probe
 
 	// switching is held while a pause begins or ends: the consumers run if the breaker is closed, and only then. It is not mu:
 	// who asks whether the worker is paused must not wait until a server has started. Handlers may pause the worker: a server
@@ -27,6 +26,7 @@ type breaker struct {
 	switching sync.Mutex
 
 	mu       sync.Mutex
+	probing  chan struct{} // closed when the probe that goes on is over; nil: none does
 	open     bool
 	reason   error     // of the current pause, or the last one
 	openedAt time.Time // when that began
@@ -62,8 +62,11 @@ func (w *Worker) outage(ctx context.Context, began time.Time) error {
 	if reason := b.openSince(began); reason != nil { // known: no need to wait for a probe that goes on
 		return reason
 	}
-	b.probing.Lock()
-	defer b.probing.Unlock()
+	over, err := b.probeAlone(ctx)
+	if err != nil {
+		return err
+	}
+	defer over()
 	if reason := b.openSince(began); reason != nil {
 		return reason
 	}
@@ -79,6 +82,32 @@ func (w *Worker) outage(ctx context.Context, began time.Time) error {
 		w.pause(b.result)
 	}
 	return b.result
+}
+
+// probeAlone returns once no other probe goes on, with what is to be called when this one is over, or the context's error.
+func (b *breaker) probeAlone(ctx context.Context) (over func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.probing != nil {
+		other := b.probing
+		b.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	mine := make(chan struct{})
+	b.probing = mine
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.probing = nil
+		close(mine)
+	}, nil
 }
 
 // pause starts a pause, or changes the reason of the current one.
@@ -157,8 +186,11 @@ func (w *Worker) checkHealth(ctx context.Context) {
 
 // tryResume ends the pause if a probe succeeds.
 func (w *Worker) tryResume(ctx context.Context) {
-	w.breaker.probing.Lock()
-	defer w.breaker.probing.Unlock()
+	over, err := w.breaker.probeAlone(ctx)
+	if err != nil {
+		return
+	}
+	defer over()
 	reason := w.probe(ctx)
 	switch {
 	case ctx.Err() != nil:

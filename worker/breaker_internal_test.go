@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/glovebox-run/glovebox/internal/fleet"
+	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/internal/metrics"
 	"github.com/glovebox-run/glovebox/internal/queue"
 	"github.com/glovebox-run/glovebox/worker/sandbox"
@@ -166,6 +167,32 @@ func TestGivenUpProbe(t *testing.T) {
 	}
 	if err := w.outage(t.Context(), time.Now()); err != nil || w.breaker.probed.IsZero() {
 		t.Errorf("another job: got %v, want that the worker is well", err)
+	}
+}
+
+// TestGivenUpAsAnotherProbes: a job that is canceled doesn't wait for the probe of another, which goes on.
+func TestGivenUpAsAnotherProbes(t *testing.T) {
+	t.Parallel()
+	w := sessionWorker(t, 1024)
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	w.Images, w.Sandboxes, w.Objects = []string{"image"}, &wellSandboxes{probed: func() { close(begun); <-goOn }}, wellObjects{}
+	other, mine := make(chan error, 1), make(chan error, 1)
+	go func() { other <- w.outage(t.Context(), time.Now()) }()
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { mine <- w.outage(ctx, time.Now()) }()
+	cancel()
+	select {
+	case err := <-mine:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that it was given up", err)
+		}
+	case <-time.After(gbtest.AtOnce):
+		t.Error("it waits for the other's probe")
+	}
+	close(goOn)
+	if err := <-other; err != nil {
+		t.Errorf("the other: got %v, want that the worker is well", err)
 	}
 }
 
