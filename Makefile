@@ -45,8 +45,9 @@ bench_file = grep --line-buffered -v 'no test files' | tee -a $(bench_name).txt
 TESTFLAGS ?=
 # Suites without sandboxes at once: one more than the processors, as a suite waits for a part of its time.
 suites := -p $(shell echo $$(($$(nproc) + 1)))
-# One of the two that are mostly sandboxes keeps every processor busy: its tests go on as gbtest.WhenIdle lets them. Four sandboxes at
-# once on two processors took 1.8 times the processor time that one after the other took, and 1.4 times as long as two.
+# The two that are mostly sandboxes run one after the other. Each keeps every processor busy: its tests go on as gbtest.WhenIdle lets
+# them. Four sandboxes at once on two processors took 1.8 times the processor time that one after the other took, and 1.4 times as
+# long as two.
 sandbox_suites := ./worker ./worker/sandbox/podman
 
 # $(call summed,go test ...) says at its end what failed: mawk reads a pipe by blocks, so it reads what tee kept.
