@@ -183,13 +183,13 @@ simulate: ## a fleet of 200 workers without their sandboxes, 100,000 jobs of 50 
 # their packages in Go's build cache.
 e2e_suites := $(filter ./e2e%,$(PODMAN_PACKAGES))
 raced_suites := $(filter-out $(e2e_suites),$(PODMAN_PACKAGES))
-# $(call sandbox_tests,suites,flags) is nothing where there are none.
-sandbox_tests = $(if $(1),go test $(2) -vet=off -count=1 -timeout 60m $(SHORT) $(as_podman_user) $(TESTFLAGS) $(1) || status=1;)
+# $(call sandbox_tests,suites,flags,environment) is nothing where there are no suites.
+sandbox_tests = $(if $(1),$(3) go test $(2) -vet=off -count=1 -timeout 60m $(SHORT) $(as_podman_user) $(TESTFLAGS) $(1) || status=1;)
 test-podman: ## the suites that run sandboxes, as the user who runs Podman
 	$(call timed,test with sandboxes,$(with_test_binaries) $(if $(raced_suites),go list -race -test -export -tags '$(PODMAN_TAGS)' $(raced_suites) >/dev/null &&) \
 		$(call summed,( status=0; $(call sandbox_tests,$(filter $(sandbox_suites),$(raced_suites)),-race -p 1) \
 			$(call sandbox_tests,$(filter-out $(sandbox_suites),$(raced_suites)),-race $(suites)) \
-			export $(static); $(call sandbox_tests,$(e2e_suites),-p 1) exit $$status )))
+			$(call sandbox_tests,$(e2e_suites),-p 1,$(static)) exit $$status )))
 
 test-long: setup-tests build ## every suite with what `make test` leaves out: attacks and preloads in their other forms, what waits for minutes
 	@$(MAKE) --no-print-directory test-host test-podman SHORT=

@@ -17,7 +17,8 @@ const (
 
 // breaker pauses the worker: while it is open, the worker takes no jobs, as it could run none.
 type breaker struct {
-	probed time.Time // when the last probe began; only who probes alone knows it
+	// Both are for whom probeAlone has let in.
+	probed time.Time // when the last probe began
 	result error     // of that probe
 
 	// switching is held while a pause begins or ends: the consumers run if the breaker is closed, and only then. It is not mu:

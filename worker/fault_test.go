@@ -193,11 +193,7 @@ func (c counted) Run(ctx context.Context, program sandbox.Program, sink sandbox.
 // ran waits until a job is run: the worker has heard from Redis that it is its own.
 func ran(t *testing.T, runs *atomic.Int64) {
 	t.Helper()
-	for deadline := time.Now().Add(gbtest.Patience); runs.Load() == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no job is run within %s", gbtest.Patience)
-		}
-	}
+	gbtest.Eventually(t, "a job is run", func() bool { return runs.Load() > 0 })
 }
 
 // TestResultOutlivesAnOutageOfRedis: a result that is stored counts, however long Redis is

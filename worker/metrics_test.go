@@ -66,7 +66,7 @@ func TestStoreFailureIsCountedAsOne(t *testing.T) {
 // say, ends a moment before the worker is done with it.
 func eventually(t *testing.T, r *prometheus.Registry, lines ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(gbtest.Patience); ; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); ; gbtest.Pause(began) {
 		text, missing := scrape(t, r), ""
 		for _, line := range lines {
 			if !regexp.MustCompile("(?m)^" + line + "$").MatchString(text) {
@@ -76,7 +76,7 @@ func eventually(t *testing.T, r *prometheus.Registry, lines ...string) {
 		if missing == "" {
 			return
 		}
-		if time.Now().After(deadline) {
+		if time.Since(began) > gbtest.Patience {
 			t.Fatalf("%s is missing in:\n%s", missing, text)
 		}
 	}

@@ -156,13 +156,7 @@ func TestFailsClosed(t *testing.T) {
 		}
 	})
 	config := podman.Config{Socket: socket, Agent: "/agent", Instance: "i", Worker: "w"}
-	deadline := time.Now().Add(gbtest.Patience)
-	for !listens(t.Context(), socket) {
-		if time.Now().After(deadline) {
-			t.Fatal("podman's service does not listen")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	gbtest.Eventually(t, "podman's service listens", func() bool { return listens(t.Context(), socket) })
 	p, err := podman.Open(t.Context(), config)
 	if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "crun") {
 		t.Errorf("got %v, %v, want ErrUnavailable that names crun", p, err)

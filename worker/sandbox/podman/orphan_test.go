@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/glovebox-run/glovebox/internal/gbtest"
 	"github.com/glovebox-run/glovebox/worker/sandbox/podman"
@@ -72,11 +71,7 @@ func TestReapsWhatPodmanForgot(t *testing.T) {
 		t.Errorf("it removed %d, want the two that are forgotten", n)
 	}
 	for name, id := range map[string]string{"forgotten": forgotten, "without conmon": alone} {
-		for deadline := time.Now().Add(gbtest.Patience); len(processesOf(t, id)) > 0; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %d processes of it are left", name, len(processesOf(t, id)))
-			}
-		}
+		gbtest.Eventually(t, name+": none of its processes is left", func() bool { return len(processesOf(t, id)) == 0 })
 		states, err := filepath.Glob(filepath.Join(filepath.Dir(service.Dir), "run/runsc/*"+id+"*"))
 		if err != nil || len(states) > 0 {
 			t.Errorf("%s: runsc keeps %q, %v", name, states, err)

@@ -330,11 +330,7 @@ func TestInspectionThatHangs(t *testing.T) {
 	full := job.Limits{}.Filled(job.Limits{})
 	p.KeepWarm(t.Context(), podman.Warm{Images: map[string]job.Limits{suite.image: full, other: full}, MaxMemoryMB: 1024, Most: 1, MemoryMB: 1000})
 	awaitWarm(t, p, 1)
-	for deadline := time.Now().Add(gbtest.Patience); p.WarmOf(other) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no sandbox of the other image is started")
-		}
-	}
+	gbtest.Eventually(t, "a sandbox of the other image is started", func() bool { return p.WarmOf(other) > 0 })
 	h.holds.Store(true)
 	select {
 	case <-h.held:
